@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* The manager's side: the request socket, the loaders, the answers. This is what the hooks in udevd call, and
+ * nothing here ever blocks (model rule 8). Each function takes NULL for "there is no queue" (it is off) and then
+ * does nothing, so that a hook is one call. */
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "sd-device.h"
+#include "sd-event.h"
+
+#include "time-util.h"
+
+typedef struct ModuleDispatch ModuleDispatch;
+
+/* Start as module_config() says. Leaves NULL in *ret if the queue is off, or if it is on but cannot work here (a
+ * container, no CAP_SYS_MODULE, no libkmod, no socket): that is logged, and udevd works as stock. Call it once,
+ * before the first worker, in the process that runs the event loop. event is referenced. warn_usec: after how long
+ * a load is named in the log. The caller owns *ret. Returns 0, or negative errno with *ret = NULL. */
+int module_dispatch_start(ModuleDispatch **ret, sd_event *event, usec_t warn_usec);
+
+/* Free what the manager holds. Loaders that are at work go on to the end of their load and leave then: no load is
+ * ever killed. Returns NULL. */
+ModuleDispatch *module_dispatch_free(ModuleDispatch *d);
+
+/* In a new worker, right after fork(): drop what only the manager may hold, and keep what a worker needs to ask
+ * (see udev-module-client.h). Returns NULL, for the worker's copy of the pointer. */
+ModuleDispatch *module_dispatch_enter_worker(ModuleDispatch *d);
+
+/* A worker was forked, was reaped: only workers may ask. */
+void module_dispatch_add_worker(ModuleDispatch *d, pid_t pid);
+void module_dispatch_remove_worker(ModuleDispatch *d, pid_t pid);
+
+/* A uevent was received: a module that somebody else loaded makes kept failures void (model rule 3). */
+void module_dispatch_note_uevent(ModuleDispatch *d, sd_device *dev);
+
+/* libkmod's index and configuration were read again: loaders with the old ones leave (model rule 9). */
+void module_dispatch_reload(ModuleDispatch *d);
+
+/* udevd is to exit: finish what was asked for, in a bounded time, name what is left. */
+void module_dispatch_stop(ModuleDispatch *d);
+
+/* A load is asked for, waiting or running, so udevd must not look settled (model rule 2). */
+bool module_dispatch_is_busy(ModuleDispatch *d);
+
+/* Loaders exist, so udevd must neither exit nor clean its cgroup. */
+bool module_dispatch_has_loaders(ModuleDispatch *d);
