@@ -11,6 +11,7 @@
 #include "sd-device.h"
 #include "sd-event.h"
 
+#include "macro.h"
 #include "time-util.h"
 
 typedef struct ModuleDispatch ModuleDispatch;
@@ -24,6 +25,7 @@ int module_dispatch_start(ModuleDispatch **ret, sd_event *event, usec_t warn_use
 /* Free what the manager holds. Loaders that are at work go on to the end of their load and leave then: no load is
  * ever killed. Returns NULL. */
 ModuleDispatch *module_dispatch_free(ModuleDispatch *d);
+DEFINE_TRIVIAL_CLEANUP_FUNC(ModuleDispatch *, module_dispatch_free);
 
 /* In a new worker, right after fork(): drop what only the manager may hold, and keep what a worker needs to ask
  * (see udev-module-client.h). Returns NULL, for the worker's copy of the pointer. */

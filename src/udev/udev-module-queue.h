@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "macro.h"
 #include "time-util.h"
 
 #include "udev-module-class.h"
@@ -63,6 +64,7 @@ typedef struct ModuleAnswer {
 /* n_loaders: how many loaders there can be at once, > 0. 1 means strictly serial. */
 int module_queue_new(ModuleQueue **ret, unsigned n_loaders);
 ModuleQueue *module_queue_free(ModuleQueue *q);
+DEFINE_TRIVIAL_CLEANUP_FUNC(ModuleQueue *, module_queue_free);
 
 /* Take a request. -EINVAL for one that makes no sense (no step, no name, an unknown class), -E2BIG, -ENOMEM.
  * Answers may be ready at once, if a kept failure answers it. */

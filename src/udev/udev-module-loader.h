@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* The loader process: libkmod, one module at a time, until the manager closes its end of the socket. */
+
+struct kmod_ctx;
+
+/* The kmod context of the builtin; owned by it, NULL if there is none. A hook defines this in the builtin's file. */
+struct kmod_ctx *module_loader_context(void);
+
+/* What a loader sends back for each order: as kmod_module_probe_insert_module() returns it. */
+typedef int ModuleLoaderResult;
+
+/* In a new process, forked from the manager, fd being its end of a SOCK_SEQPACKET pair; closes everything else but
+ * standard input and output. Returns the exit status: 0 when the manager has closed its end. */
+int module_loader_main(int fd);
