@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+
+# What all scripts here share: paths, messages, packages. Source it; it starts nothing.
+
+set -euo pipefail
+
+TOP=$(realpath "$(dirname "${BASH_SOURCE[0]}")/..")
+BUILD=$TOP/build            # all that is generated
+SOURCES=$BUILD/sources      # all that is downloaded
+ME=${0##*/}
+
+# systemd's build asks for "python3" with jinja2: that is the distribution's, whatever else is installed.
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin:$PATH
+export LC_ALL=C.UTF-8
+
+say() {
+    printf '%s: %s\n' "$ME" "$*"
+}
+
+# Say why, and end.
+fail() {
+    printf '%s: error: %s\n' "$ME" "$*" >&2
+    exit 1
+}
+
+# The same, for a wrong command line.
+fail_usage() {
+    printf "%s: error: %s (try '%s --help')\n" "$ME" "$*" "$ME" >&2
+    exit 2
+}
+
+# A step that cannot run here: skip STEP REASON
+skip() {
+    printf '%s: skipped: %s: %s\n' "$ME" "$1" "$2"
+}
+
+# Run a command with its output in a file, show the end of it if the command fails: run_logged LOG COMMAND…
+# Returns the command's exit status.
+run_logged() {
+    local log=$1 rc=0
+    shift
+    mkdir -p "$(dirname "$log")"
+    "$@" >"$log" 2>&1 </dev/null || rc=$?
+    if [ "$rc" -ne 0 ]; then
+        tail -n 30 "$log" >&2
+        printf '%s: "%s" ended with %s, all of its output is in %s\n' "$ME" "${*:1:3}" "$rc" "$log" >&2
+    fi
+    return "$rc"
+}
+
+# Install those of the packages that are missing: apt_install PACKAGE…
+apt_install() {
+    local package missing=()
+
+    for package in "$@"; do
+        [ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || missing+=("$package")
+    done
+    [ ${#missing[@]} -gt 0 ] || return 0
+
+    [ "$(id -u)" -eq 0 ] || fail "packages are missing and only root can install them: apt-get install ${missing[*]}"
+
+    say "installing ${missing[*]}"
+    local install=(env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}")
+    # The lists of a fresh machine are empty, those of an old one may name files that are gone.
+    "${install[@]}" >"$BUILD/apt.log" 2>&1 </dev/null && return 0
+    run_logged "$BUILD/apt.log" apt-get update || fail "cannot read the package lists"
+    run_logged "$BUILD/apt.log" "${install[@]}" || fail "cannot install ${missing[*]}"
+}
+
+# apt_sources LIST SOURCES: turn the machine's own apt sources into deb-src entries, the one-line ones in the file
+# LIST and the deb822 stanzas in the file SOURCES.
+apt_sources() {
+    local SOURCE_LIST SOURCE_PARTS
+    eval "$(apt-config shell SOURCE_LIST Dir::Etc::sourcelist/f SOURCE_PARTS Dir::Etc::sourceparts/d)"
+
+    find "$SOURCE_LIST" "$SOURCE_PARTS" -maxdepth 1 -name '*.list' -exec cat {} + 2>/dev/null |
+        awk '$1 ~ /^deb(-src)?$/ && !/cdrom:/ { sub(/#.*/, ""); $1 = "deb-src"; if (!seen[$0]++) print }' >"$1"
+
+    # An empty line ends a stanza, as does the end of a file.
+    # shellcheck disable=SC2016
+    find "$SOURCE_PARTS" -maxdepth 1 -name '*.sources' -exec sed -s -e '/^#/d; $G' {} + 2>/dev/null |
+        awk 'function end_stanza() {
+                 if (stanza != "" && types && enabled && !seen[stanza]++)
+                     print stanza
+                 stanza = ""; types = 0; enabled = 1
+             }
+             BEGIN                                                      { enabled = 1 }
+             /^[[:space:]]*$/                                           { end_stanza(); next }
+             tolower($0) ~ /^types:/                                    { $0 = "Types: deb-src"; types = 1 }
+             tolower($0) ~ /^enabled:[[:space:]]*(no|false|without|off|disable|0)[[:space:]]*$/ { enabled = 0 }
+             { stanza = stanza $0 "\n" }
+             END                                                        { end_stanza() }' >"$2"
+}
+
+# apt_private apt-get|apt-cache ARGUMENT…: with deb-src entries, lists and caches of our own; the machine's apt
+# configuration is read, never changed.
+apt_private() {
+    local command=$1 dir=$SOURCES/apt
+    shift
+    mkdir -p "$dir/sources.d" "$dir/lists/partial" "$dir/cache/archives/partial"
+    apt_sources "$dir/sources.d/machine.list" "$dir/sources.d/machine.sources"
+    "$command" -o Dir::Etc::sourcelist=/dev/null -o Dir::Etc::sourceparts="$dir/sources.d" \
+        -o Dir::State::lists="$dir/lists" -o Dir::Cache="$dir/cache" -o APT::Sandbox::User=root "$@"
+}
