@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# What the guest's init and the scripts that run in the guest share. Whatever is in $OUT when the script ends comes
+# out to the host, as files.
+
+OUT=/run/out
+TRACING=/sys/kernel/tracing
+
+# A moment with the CPU counters: stamp NAME
+stamp() {
+    command stamp "$OUT/stamps" "$1"
+}
+
+monitor_start() {
+    monitor_pid=$(uevmon "$OUT/uevents" 2>"$OUT/uevmon.log")
+}
+
+# The record is complete when the recorder is gone.
+monitor_stop() {
+    kill "$monitor_pid"
+    while kill -0 "$monitor_pid" 2>/dev/null; do
+        usleep 50000
+    done
+}
+
+# Returns when udevd is ready. It logs to the kernel's log, which is kept as $OUT/dmesg.
+udevd_start() {
+    /usr/lib/systemd/systemd-udevd --daemon "$@"
+}
+
+udevd_stop() {
+    udevadm control --exit
+}
+
+trigger() {
+    udevadm trigger --type=subsystems --action=add
+    udevadm trigger --type=devices --action=add
+}
+
+settle() {
+    udevadm settle --timeout=300
+}
+
+# Until no uevent has come for three seconds.
+quiesce() {
+    local before now still=0
+
+    read -r before </sys/kernel/uevent_seqnum
+    while [ "$still" -lt 3 ]; do
+        sleep 1
+        read -r now </sys/kernel/uevent_seqnum
+        if [ "$now" = "$before" ]; then
+            still=$((still + 1))
+        else
+            still=0
+            before=$now
+        fi
+    done
+}
+
+# Who inserts modules, and which: the file that a process opened last tells the name of the module that it inserts.
+trace_start() {
+    local event
+
+    echo mono >"$TRACING/trace_clock"
+    echo 32768 >"$TRACING/buffer_size_kb"
+    echo 16384 >"$TRACING/saved_cmdlines_size"
+    echo 'p:rig/open do_sys_openat2 file=+0($arg2):ustring' >"$TRACING/kprobe_events"
+    echo 'file ~ "*.ko*"' >"$TRACING/events/rig/open/filter"
+    for event in rig/open module/module_load module/module_request syscalls/sys_enter_finit_module \
+        syscalls/sys_exit_finit_module syscalls/sys_enter_init_module syscalls/sys_exit_init_module; do
+        echo 1 >"$TRACING/events/$event/enable"
+    done
+}
+
+trace_stop() {
+    echo 0 >"$TRACING/tracing_on"
+    cat "$TRACING/trace" >"$OUT/trace"
+    cat "$TRACING"/per_cpu/cpu*/stats >"$OUT/trace.stats"
+}
+
+# What there is now: modules, udev's database, device nodes, the kernel's log.
+state_save() {
+    cp /proc/modules "$OUT/modules"
+    mkdir -p "$OUT/udev"
+    cp -a /run/udev/data /run/udev/links /run/udev/tags "$OUT/udev/" 2>/dev/null
+    find /dev ! -path '/dev/pts/*' -exec stat -c '%F %t:%T %a %u:%g %N' {} + | sort >"$OUT/dev"
+    dmesg >"$OUT/dmesg"
+}
+
+# Write $OUT to the results disk.
+results_write() {
+    local module disk
+
+    for module in /rig/disk/*; do
+        insmod "$module" 2>/dev/null
+    done
+    for disk in /sys/block/vd*; do
+        [ "$(cat "$disk/serial")" = results ] || continue
+        tar -C "$OUT" -cf "/dev/${disk##*/}" . && sync && return
+    done
+    echo "The results were not written." >/dev/console
+}
