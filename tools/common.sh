@@ -74,23 +74,31 @@ apt_sources() {
     local SOURCE_LIST SOURCE_PARTS
     eval "$(apt-config shell SOURCE_LIST Dir::Etc::sourcelist/f SOURCE_PARTS Dir::Etc::sourceparts/d)"
 
-    find "$SOURCE_LIST" "$SOURCE_PARTS" -maxdepth 1 -name '*.list' -exec cat {} + 2>/dev/null |
-        awk '$1 ~ /^deb(-src)?$/ && !/cdrom:/ { sub(/#.*/, ""); $1 = "deb-src"; if (!seen[$0]++) print }' >"$1"
+    # Either may be missing.
+    find "$SOURCE_LIST" "$SOURCE_PARTS" -maxdepth 1 -name '*.list' -exec awk '
+        $1 ~ /^deb(-src)?$/ && !/cdrom:/ {
+            sub(/#.*/, "")
+            $1 = "deb-src"
+            if (!seen[$0]++)
+                print
+        }' {} + >"$1" 2>/dev/null || true
 
     # An empty line ends a stanza, as does the end of a file.
-    # shellcheck disable=SC2016
-    find "$SOURCE_PARTS" -maxdepth 1 -name '*.sources' -exec sed -s -e '/^#/d; $G' {} + 2>/dev/null |
-        awk 'function end_stanza() {
-                 if (stanza != "" && types && enabled && !seen[stanza]++)
-                     print stanza
-                 stanza = ""; types = 0; enabled = 1
-             }
-             BEGIN                                                      { enabled = 1 }
-             /^[[:space:]]*$/                                           { end_stanza(); next }
-             tolower($0) ~ /^types:/                                    { $0 = "Types: deb-src"; types = 1 }
-             tolower($0) ~ /^enabled:[[:space:]]*(no|false|without|off|disable|0)[[:space:]]*$/ { enabled = 0 }
-             { stanza = stanza $0 "\n" }
-             END                                                        { end_stanza() }' >"$2"
+    find "$SOURCE_PARTS" -maxdepth 1 -name '*.sources' -exec awk '
+        function end_stanza() {
+            if (types && enabled && !seen[stanza]++)
+                print stanza
+            stanza = ""
+            types = 0
+            enabled = 1
+        }
+        FNR == 1                  { end_stanza() }
+        /^#/                      { next }
+        /^[[:space:]]*$/          { end_stanza(); next }
+        tolower($0) ~ /^types:/   { $0 = "Types: deb-src"; types = 1 }
+        tolower($0) ~ /^enabled:[[:space:]]*(no|false|without|off|disable|0)[[:space:]]*$/ { enabled = 0 }
+                                  { stanza = stanza $0 "\n" }
+        END                       { end_stanza() }' {} + >"$2" 2>/dev/null || true
 }
 
 # apt_private apt-get|apt-cache ARGUMENT…: with deb-src entries, lists and caches of our own; the machine's apt
