@@ -319,7 +319,7 @@ static void queue_forget_old_failures(ModuleQueue *q, usec_t now) {
                 queue_forget_oldest_failure(q);
 }
 
-/* Served although it may have other steps before this one. */
+/* It may have other steps before this one. */
 static bool request_is_served(const Request *r, const ModuleStep *step) {
         return r->serial < step->done_serial;
 }
@@ -348,15 +348,23 @@ static void request_unlink_waiter(ModuleQueue *q, Request *r) {
         r->waiter = 0;
 }
 
-/* Takes one that has not been served anywhere, or that is served. */
 static void request_unref_steps(ModuleQueue *q, Request *r) {
         for (uint16_t i = 0; i < r->n_steps; i++)
                 step_unref(q, r->steps[i].step);
 }
 
 static void request_finish(ModuleQueue *q, Request *r) {
+        /* There are steps left only if it is given up. */
+        for (; r->current < r->n_steps; r->current++) {
+                ModuleStep *step = r->steps[r->current].step;
+
+                if (!request_is_served(r, step)) {
+                        step->need[r->class]--;
+                        step_update(q, step);
+                }
+        }
+
         request_unref_steps(q, r);
-        r->current = r->n_steps;
 
         if (r->waiter > 0)
                 request_list_append(&q->answers, r);
