@@ -622,7 +622,6 @@ static bool step_wait_again(ModuleQueue *q, ModuleStep *step) {
         if (step->given_up)
                 return false;
 
-        step->alias = NULL;
         step_set_state(q, step, STEP_WAITING);
         return true;
 }

@@ -17,7 +17,7 @@
 
 #include "udev-module-class.h"
 
-/* How long a failed attempt answers later requests for the same module (model rule 3). */
+/* A failed attempt answers later requests for the same module if it ended less than this ago (model rule 3). */
 #define MODULE_QUEUE_FAILURE_USEC (3 * USEC_PER_SEC)
 
 /* Bounded ageing: what was asked for goes before what was asked for this much later in the next better class
@@ -71,7 +71,8 @@ DEFINE_TRIVIAL_CLEANUP_FUNC(ModuleQueue *, module_queue_free);
 int module_queue_add(ModuleQueue *q, const ModuleRequest *request, usec_t now);
 
 /* What to start now, given that n_free loaders do nothing or can be forked: the best step that may start, or
- * NULL. The last loaders are kept for bus, storage and input. The step counts as being loaded from now on. */
+ * NULL. The last loaders are kept for bus, storage and input. The step counts as being loaded from now on; there are
+ * never more of them than the queue has loaders. */
 ModuleStep *module_queue_next(ModuleQueue *q, unsigned n_free, usec_t now);
 
 /* A load has ended. error: 0 or positive as libkmod returns it for loaded, already live or denied; negative errno
@@ -92,14 +93,17 @@ void module_queue_forget_failures(ModuleQueue *q);
 /* A waiter is gone: what it asked for is still loaded, but no answer is sent. */
 void module_queue_forget_waiter(ModuleQueue *q, pid_t waiter);
 
-/* Give up all that is waiting, in a stop that took too long; what is being loaded stays. Waiters are told to load
- * by themselves. Calls given_up() with each module's name, best first. Returns their number. */
+/* Give up all that was asked for and is not being loaded yet, in a stop that took too long: none of it starts any
+ * more, nor does the second attempt after a death. Who waits for some of it is told to load by himself, at once or
+ * after what is being loaded for him. Calls given_up() with each module's name: those that wait, best first, each
+ * with what should have come after it, then what should have come after those being loaded. It must not call the
+ * queue. Returns their number. */
 size_t module_queue_give_up(ModuleQueue *q, void (*given_up)(const char *name, void *userdata), void *userdata);
 
 /* The next answer that is to be sent; false if there is none. */
 bool module_queue_pop_answer(ModuleQueue *q, ModuleAnswer *ret);
 
-/* No request is left, and nothing waits or is being loaded. */
+/* No request is left, and nothing waits or is being loaded. There may be answers still. */
 bool module_queue_is_empty(const ModuleQueue *q);
 
 unsigned module_queue_n_waiting(const ModuleQueue *q);  /* steps that wait for a loader */
