@@ -24,7 +24,7 @@ monitor_stop() {
 
 # Returns when udevd is ready. It logs to the kernel's log, which is kept as $OUT/dmesg.
 udevd_start() {
-    /usr/lib/systemd/systemd-udevd --daemon "$@"
+    SYSTEMD_LOG_TARGET=kmsg /usr/lib/systemd/systemd-udevd --daemon "$@"
 }
 
 udevd_stop() {
@@ -78,12 +78,12 @@ trace_stop() {
     cat "$TRACING"/per_cpu/cpu*/stats >"$OUT/trace.stats"
 }
 
-# What there is now: modules, udev's database, device nodes, the kernel's log.
+# What there is now: modules, udev's database, device nodes (rights, owner, numbers in hex, name), the kernel's log.
 state_save() {
     cp /proc/modules "$OUT/modules"
     mkdir -p "$OUT/udev"
     cp -a /run/udev/data /run/udev/links /run/udev/tags "$OUT/udev/" 2>/dev/null
-    find /dev ! -path '/dev/pts/*' -exec stat -c '%F %t:%T %a %u:%g %N' {} + | sort >"$OUT/dev"
+    find /dev ! -path '/dev/pts/*' -exec stat -c '%A %u:%g %t:%T %N' {} + | sort -k 4 >"$OUT/dev"
     dmesg >"$OUT/dmesg"
 }
 

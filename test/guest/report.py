@@ -145,7 +145,8 @@ def main():
     uevents = list(read_uevents(directory))
     put_devices(uevents, "disk", is_disk, ready)
     put_devices(uevents, "input", is_input, ready)
-    put("quiet", uevents[-1].time - ready)
+    if uevents:
+        put("quiet", uevents[-1].time - ready)
     for source in ("kernel", "udev"):
         put(f"uevents_{source}", sum(u.source == source for u in uevents))
     put("modules", len((directory / "modules").read_text().splitlines()))

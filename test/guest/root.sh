@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
 # Functions that fill a root file system for the guest. Sourced by images and run.
 
 # Where a host path goes: /usr is merged in the guest, whatever the host has.
@@ -9,12 +10,11 @@ root_path() {
     esac
 }
 
-# root_libs DIR FILE…: the shared libraries that the files need, into DIR.
+# root_libs DIR FILE: the shared libraries that the file needs, into DIR.
 root_libs() {
     local dir="$1" lib
-    shift
 
-    { ldd "$@" 2>/dev/null || :; } | sed -nE 's|^[^/]*(/[^ :]+) \(0x.*|\1|p' | sort -u | while read -r lib; do
+    { ldd "$2" 2>/dev/null || :; } | sed -nE 's|^[^/]*(/[^ :]+) \(0x.*|\1|p' | sort -u | while read -r lib; do
         install -D -m 755 "$lib" "$dir$(root_path "$lib")"
     done
 }
