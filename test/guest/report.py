@@ -79,6 +79,13 @@ def read_trace(directory, ready):
     """All insertions. The file that a process opened last is the module that it inserts."""
     line_format = re.compile(r"\s*(.+)-(\d+)\s+\[\d+\]\s+\S+\s+([\d.]+): (\w+)(.*)")
     opened, running = {}, {}
+    time = 0.0
+
+    def insertion(pid, end, result):
+        start, comm = running.pop(pid)
+        opened_at, module = opened.get(pid, (start, "?"))
+        return Insertion(opened_at, start, end, comm, int(pid), module, result)
+
     with open(directory / "trace", errors="replace") as lines:
         for line in lines:
             match = line_format.match(line)
@@ -89,12 +96,13 @@ def read_trace(directory, ready):
             if event == "open":
                 opened[pid] = time, re.sub(r'.*/(.*?)\.ko.*', r"\1", rest).replace("-", "_")
             elif event in ("sys_finit_module", "sys_init_module") and "->" not in rest:
-                running[pid] = time
+                running[pid] = time, comm
             elif event in ("sys_finit_module", "sys_init_module") and pid in running:
                 result = int(rest.split("->")[1], 16)
                 result = "ok" if result == 0 else errno.errorcode.get(2**64 - result, f"-{2**64 - result}")
-                opened_at, module = opened.get(pid, (time, "?"))
-                yield Insertion(opened_at, running.pop(pid), time, comm, int(pid), module, result)
+                yield insertion(pid, time, result)
+    for pid in list(running):
+        yield insertion(pid, time, "unfinished")
 
 
 def winner_of(insertion, insertions):
