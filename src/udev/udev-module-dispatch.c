@@ -22,11 +22,13 @@
 #include "device-util.h"
 #include "event-util.h"
 #include "fd-util.h"
+#include "fileio.h"
 #include "hashmap.h"
 #include "io-util.h"
 #include "limits-util.h"
 #include "list.h"
 #include "missing_ioprio.h"
+#include "path-util.h"
 #include "process-util.h"
 #include "signal-util.h"
 #include "socket-util.h"
@@ -54,6 +56,9 @@
 /* As long as udevd keeps idle workers. */
 #define LOADER_IDLE_USEC (3 * USEC_PER_SEC)
 
+/* How often to look whether a module is live already. Loads of this length, 9 of 10 in the guest, are not looked at. */
+#define LIVE_POLL_USEC (50 * USEC_PER_MSEC)
+
 /* No process to be had: try again this much later. */
 #define SPAWN_RETRY_USEC (200 * USEC_PER_MSEC)
 
@@ -77,9 +82,11 @@ struct ModuleDispatch {
 
         LIST_HEAD(Loader, loaders);     /* who ended a load last comes first: its memory is warm */
         unsigned n_loaders;
-        unsigned n_busy;
+        unsigned n_busy;                /* have a step */
+        unsigned n_live;                /* of these, whose module is live */
         sd_event_source *idle_source;
         sd_event_source *retry_source;
+        sd_event_source *live_source;
 
         bool stopping;
         bool stopped;                   /* the stop took too long: wait for nothing any more */
@@ -92,6 +99,7 @@ struct Loader {
         int fd;
         bool leave;                     /* has an old configuration: no further step */
         ModuleStep *step;               /* NULL: idle */
+        bool live;                      /* its module is, and only the end of the load is waited for */
         ModuleClass class;              /* whose priorities it has */
         usec_t since_usec;              /* at work or idle since then */
         sd_event_source *result_source;
@@ -110,6 +118,16 @@ static usec_t dispatch_now(ModuleDispatch *d) {
         return t;
 }
 
+static void loader_set_step(Loader *loader, ModuleStep *step) {
+        ModuleDispatch *d = loader->dispatch;
+
+        d->n_busy += !!step - !!loader->step;
+        d->n_live -= loader->live;
+
+        loader->step = step;
+        loader->live = false;
+}
+
 /* Only forgets it: the process leaves by itself when its socket is closed, and never before its load is done. */
 static Loader *loader_free(Loader *loader) {
         if (!loader)
@@ -118,8 +136,7 @@ static Loader *loader_free(Loader *loader) {
         if (loader->dispatch) {
                 LIST_REMOVE(loaders, loader->dispatch->loaders, loader);
                 loader->dispatch->n_loaders--;
-                if (loader->step)
-                        loader->dispatch->n_busy--;
+                loader_set_step(loader, NULL);
         }
 
         /* Not disabled before: a worker that drops its copy must leave the manager's epoll alone. */
@@ -216,8 +233,8 @@ static int on_loader_result(sd_event_source *s, int fd, uint32_t revents, void *
                 return 0;
         }
 
-        step = TAKE_PTR(loader->step);
-        d->n_busy--;
+        step = loader->step;
+        loader_set_step(loader, NULL);
         loader->since_usec = dispatch_now(d);
         (void) sd_event_source_set_enabled(loader->warn_source, SD_EVENT_OFF);
 
@@ -254,7 +271,7 @@ static int on_loader_exit(sd_event_source *s, const siginfo_t *si, void *userdat
                         log_warning("Loader ["PID_FMT"] died (%s %i) at %s. It is tried once more.",
                                     loader->pid, how, si->si_status, strna(what));
                 else
-                        log_error("Loader ["PID_FMT"] died (%s %i) at %s, as the one before it. The module is given up; "
+                        log_error("Loader ["PID_FMT"] died (%s %i) at %s. It is not tried again; "
                                   "events that wait for it load it by themselves.",
                                   loader->pid, how, si->si_status, strna(what));
         } else if (!loader->leave)
@@ -351,9 +368,8 @@ static int loader_start(Loader *loader, ModuleStep *step) {
                 return r;
         }
 
-        loader->step = step;
+        loader_set_step(loader, step);
         loader->since_usec = dispatch_now(d);
-        d->n_busy++;
 
         (void) sd_event_source_set_time_relative(loader->warn_source, d->warn_usec);
         (void) sd_event_source_set_enabled(loader->warn_source, SD_EVENT_ONESHOT);
@@ -390,6 +406,48 @@ static void dispatch_watch_idle(ModuleDispatch *d) {
                                          on_idle, d, 0, "module-loaders-idle", false);
 }
 
+static bool module_is_live(const char *name) {
+        _cleanup_free_ char *path = NULL, *state = NULL;
+
+        if (!filename_is_valid(name))
+                return false;
+
+        path = path_join("/sys/module", name, "initstate");
+        return path && read_one_line_file(path, &state) >= 0 && streq(state, "live");
+}
+
+/* finit_module() returns when all asynchronous probes in the system have ended, also those of other modules: one
+ * slow disk controller holds every load. What builds on the module needs not wait for that, and in stock does not
+ * either: there it finds the module live. The kernel tells nobody, so look. */
+static int on_live_poll(sd_event_source *s, uint64_t usec, void *userdata) {
+        ModuleDispatch *d = ASSERT_PTR(userdata);
+        usec_t now_usec = dispatch_now(d);
+
+        LIST_FOREACH(loaders, loader, d->loaders)
+                if (loader->step && !loader->live &&
+                    now_usec >= usec_add(loader->since_usec, LIVE_POLL_USEC) &&
+                    module_is_live(module_step_name(loader->step))) {
+                        loader->live = true;
+                        d->n_live++;
+                        module_queue_live(d->queue, loader->step);
+                }
+
+        dispatch_start_steps(d);
+        return 1;
+}
+
+static void dispatch_watch_live(ModuleDispatch *d) {
+        if (d->n_loaders_max == 1) /* strictly serial */
+                return;
+
+        LIST_FOREACH(loaders, loader, d->loaders)
+                if (loader->step && !loader->live) {
+                        (void) event_reset_time_relative(d->event, &d->live_source, CLOCK_MONOTONIC, LIVE_POLL_USEC, 0,
+                                                         on_live_poll, d, 0, "module-live", false);
+                        return;
+                }
+}
+
 /* The loader for a step: an idle one, or a new one. */
 static int dispatch_get_loader(ModuleDispatch *d, Loader **ret) {
         LIST_FOREACH(loaders, loader, d->loaders)
@@ -401,12 +459,19 @@ static int dispatch_get_loader(ModuleDispatch *d, Loader **ret) {
         return loader_spawn(d, ret);
 }
 
+/* A load whose module is live takes no place: it does nothing but wait. As a process it still counts, so that a
+ * device that never ends its asynchronous probe cannot make loaders without end. */
+static unsigned dispatch_n_free(ModuleDispatch *d) {
+        return MIN(LESS_BY(d->n_loaders_max, d->n_busy - d->n_live),
+                   LESS_BY(2 * d->n_loaders_max, d->n_busy));
+}
+
 /* Start what may start, answer who waits. To be called after every change of the queue. */
 static void dispatch_start_steps(ModuleDispatch *d) {
         ModuleStep *step;
         int r;
 
-        while ((step = module_queue_next(d->queue, d->n_loaders_max - d->n_busy, dispatch_now(d)))) {
+        while ((step = module_queue_next(d->queue, dispatch_n_free(d), dispatch_now(d)))) {
                 Loader *loader = NULL;
 
                 r = dispatch_get_loader(d, &loader);
@@ -429,6 +494,7 @@ static void dispatch_start_steps(ModuleDispatch *d) {
                         loader_set_class(l, module_step_class(l->step));
 
         dispatch_send_answers(d);
+        dispatch_watch_live(d);
 
         if (d->stopping && module_queue_is_empty(d->queue)) {
                 LIST_FOREACH(loaders, l, d->loaders)
@@ -606,6 +672,7 @@ ModuleDispatch *module_dispatch_free(ModuleDispatch *d) {
         sd_event_source_unref(d->request_source);
         sd_event_source_unref(d->idle_source);
         sd_event_source_unref(d->retry_source);
+        sd_event_source_unref(d->live_source);
         sd_event_source_unref(d->stop_source);
         safe_close_pair(d->request_fds);
         hashmap_free(d->workers);

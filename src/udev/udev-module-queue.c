@@ -17,6 +17,10 @@
  *     there less than MODULE_QUEUE_FAILURE_USEC after it, unless any module was loaded since, by us or by others, or
  *     the configuration was read again: then all kept failures are void.
  *
+ * Rule 1. A load holds only what waits for it.
+ *   - Who needs a module only as a pre-load goes on as soon as it is live. The load may end much later: at its end
+ *     the kernel waits for all asynchronous probes in the system.
+ *
  * Rule 4. The last step is always libkmod's own.
  *   - A request makes its steps in the order of its list, one after the other.
  *   - A failure does not end a request, neither that of a pre-load nor that of a module that was asked for: the next
@@ -35,6 +39,7 @@
  *
  * Rule 7. A slow module blocks nobody but those who need it.
  *   - A quarter of the loaders (if there are four at least) takes only bus, storage and input.
+ *   - A load whose module is live takes no loader's place any more: it only waits for others.
  *
  * Rule 9. Nothing lost.
  *   - If a loader dies, its step waits again in its old place. If one dies over the same attempt once more, the
@@ -111,6 +116,7 @@ struct ModuleStep {
 
         uint64_t done_serial;           /* when the last attempt ended */
         bool lost;                      /* that one ended with no result, and nobody will try again */
+        bool live;                      /* being loaded still, but there already for who only builds on it */
         bool died;                      /* a loader died over this attempt */
         bool given_up;                  /* no second try for this attempt */
         bool kept;                      /* it failed, and that still answers; only while idle */
@@ -140,7 +146,7 @@ struct ModuleQueue {
         LIST_HEAD(ModuleStep, loading);
         RequestList answers;
 
-        unsigned n_waiting, n_loading;
+        unsigned n_waiting, n_loading, n_live; /* the last are among the loading ones */
 };
 
 static int step_compare_waiting(const void *a, const void *b) {
@@ -178,7 +184,7 @@ static void step_update(ModuleQueue *q, ModuleStep *step) {
         uint64_t serial = UINT64_MAX;
         bool urgent = false;
 
-        if (step->state != STEP_IDLE) {
+        if (step->standing.first) {
                 ModuleClass class = 0;
 
                 /* Who stands there needs it, so there is one. */
@@ -223,6 +229,12 @@ static void step_set_state(ModuleQueue *q, ModuleStep *step, StepState state) {
         }
 
         step_update(q, step);
+}
+
+static void step_set_live(ModuleQueue *q, ModuleStep *step, bool live) {
+        q->n_live += live;
+        q->n_live -= step->live;
+        step->live = live;
 }
 
 static void step_free(ModuleQueue *q, ModuleStep *step) {
@@ -288,6 +300,7 @@ static Request *step_end(ModuleQueue *q, ModuleStep *step, bool lost) {
         step->alias = NULL;
         step->done_serial = ++q->serial;
         step->lost = lost;
+        step_set_live(q, step, false);
         step->died = step->given_up = false;
         memset(step->need, 0, sizeof(step->need));
         step_set_state(q, step, STEP_IDLE);
@@ -387,16 +400,22 @@ static void request_stand(ModuleQueue *q, Request *r, ModuleStep *step) {
                 step_update(q, step);
 }
 
+/* Whether the current step is no obstacle although no attempt has ended since the request was added. */
+static bool request_may_pass(const Request *r, const ModuleStep *step) {
+        return step->kept || (step->live && !r->steps[r->current].alias);
+}
+
 /* To the first step, from the current one on, that is not served yet. */
 static void request_go_on(ModuleQueue *q, Request *r) {
         for (; r->current < r->n_steps; r->current++) {
                 ModuleStep *step = r->steps[r->current].step;
 
                 if (!request_is_served(r, step)) {
-                        if (!step->kept)
+                        if (!request_may_pass(r, step))
                                 return request_stand(q, r, step);
 
                         step->need[r->class]--;
+                        step_update(q, step);
                 }
 
                 if (step->lost)
@@ -595,7 +614,7 @@ ModuleStep *module_queue_next(ModuleQueue *q, unsigned n_free, usec_t now) {
 
         queue_forget_old_failures(q, now);
 
-        n_free = MIN(n_free, LESS_BY(q->n_loaders, q->n_loading));
+        n_free = MIN(n_free, LESS_BY(q->n_loaders, q->n_loading - q->n_live));
         if (n_free == 0)
                 return NULL;
 
@@ -612,6 +631,7 @@ ModuleStep *module_queue_next(ModuleQueue *q, unsigned n_free, usec_t now) {
 
         if (step->asker)
                 step->alias = step->asker->steps[step->asker->current].alias;
+        step->n_refs++; /* who needs it may be gone before the load ends, see module_queue_live() */
         step_set_state(q, step, STEP_LOADING);
 
         return step;
@@ -642,10 +662,33 @@ void module_queue_done(ModuleQueue *q, ModuleStep *step, int error, usec_t now) 
                 module_queue_forget_failures(q);
 
         requests_go_on(q, served);
+        step_unref(q, step);
+}
+
+void module_queue_live(ModuleQueue *q, ModuleStep *step) {
+        RequestList go_on = {};
+
+        assert(q);
+        assert(step);
+        assert(step->state == STEP_LOADING);
+
+        if (step->live)
+                return;
+
+        step_set_live(q, step, true);
+
+        LIST_FOREACH(place, r, step->standing.first)
+                if (!r->steps[r->current].alias) {
+                        request_list_remove(&step->standing, r);
+                        request_list_append(&go_on, r);
+                }
+
+        requests_go_on(q, go_on.first);
 }
 
 bool module_queue_died(ModuleQueue *q, ModuleStep *step, usec_t now) {
         Request *served;
+        bool lost;
 
         assert(q);
         assert(step);
@@ -655,12 +698,16 @@ bool module_queue_died(ModuleQueue *q, ModuleStep *step, usec_t now) {
 
         if (!step->died && step_wait_again(q, step)) {
                 step->died = true;
+                step->n_refs--;
                 return true;
         }
 
-        served = step_end(q, step, /* lost= */ true);
-        step_keep_failure(q, step, now);
+        lost = !step->live;
+        served = step_end(q, step, lost);
+        if (lost)
+                step_keep_failure(q, step, now);
         requests_go_on(q, served);
+        step_unref(q, step);
         return false;
 }
 
@@ -671,6 +718,7 @@ void module_queue_put_back(ModuleQueue *q, ModuleStep *step) {
 
         if (!step_wait_again(q, step))
                 requests_go_on(q, step_end(q, step, /* lost= */ true));
+        step_unref(q, step);
 }
 
 void module_queue_forget_failures(ModuleQueue *q) {
@@ -814,14 +862,10 @@ ModuleClass module_step_class(const ModuleStep *step) {
 
 const char *module_step_device(const ModuleStep *step) {
         assert(step);
-        assert(step->standing.first);
-
-        return step->standing.first->device;
+        return step->standing.first ? step->standing.first->device : NULL;
 }
 
 uint64_t module_step_seqnum(const ModuleStep *step) {
         assert(step);
-        assert(step->standing.first);
-
-        return step->standing.first->seqnum;
+        return step->standing.first ? step->standing.first->seqnum : 0;
 }

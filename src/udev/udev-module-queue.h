@@ -79,6 +79,10 @@ ModuleStep *module_queue_next(ModuleQueue *q, unsigned n_free, usec_t now);
  * for a failure. Everybody who needs the module and had asked before now is served by this result. */
 void module_queue_done(ModuleQueue *q, ModuleStep *step, int error, usec_t now);
 
+/* The module is live, though its load has not ended yet: who needs it only as a pre-load goes on, and the load no
+ * longer counts among the n_loaders that there can be. */
+void module_queue_live(ModuleQueue *q, ModuleStep *step);
+
 /* The loader at work on it died. Returns true if the step waits for its second attempt, false if this was the
  * second one: then it counts as failed, and who waits is told to load by himself. */
 bool module_queue_died(ModuleQueue *q, ModuleStep *step, usec_t now);
@@ -111,7 +115,8 @@ unsigned module_queue_n_loading(const ModuleQueue *q);  /* steps that are being 
 
 /* Of a step got from module_queue_next(). The strings live as long as the step does. alias: as in
  * ModuleRequestStep, that of the first who asked for the module itself; NULL if it is only a pre-load. The class
- * may get better while it is being loaded. device and seqnum are those of the request that came first. */
+ * may get better while it is being loaded. device and seqnum are those of the request that came first; NULL and 0 if
+ * all have gone on, see module_queue_live(). */
 const char *module_step_name(const ModuleStep *step);
 const char *module_step_alias(const ModuleStep *step);
 ModuleClass module_step_class(const ModuleStep *step);
