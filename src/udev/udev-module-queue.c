@@ -42,8 +42,9 @@
  *   - A load whose module is live takes no loader's place any more: it only waits for others.
  *
  * Rule 9. Nothing lost.
- *   - If a loader dies, its step waits again in its old place. If one dies over the same attempt once more, the
- *     attempt has failed, and who waits is told to load by himself.
+ *   - If a loader dies, its step waits again in its old place, unless the module is live and nobody stands there any
+ *     more. If one dies over the same attempt once more, the attempt has failed, and who waits is told to load by
+ *     himself; if the module is live, it just ends.
  *   - Once the queue has given up, nothing starts that had been asked for until then, and whoever waits for
  *     something of that is told to load it by himself.
  *
@@ -299,7 +300,7 @@ static Request *step_end(ModuleQueue *q, ModuleStep *step, bool lost) {
         step->asker = NULL;
         step->alias = NULL;
         step->done_serial = ++q->serial;
-        step->lost = lost;
+        step->lost = lost && !step->live;
         step_set_live(q, step, false);
         step->died = step->given_up = false;
         memset(step->need, 0, sizeof(step->need));
@@ -637,11 +638,12 @@ ModuleStep *module_queue_next(ModuleQueue *q, unsigned n_free, usec_t now) {
         return step;
 }
 
-/* A loading step has no result, for this time. False if it may not wait again. */
+/* A loading step has no result, for this time. False if it may not wait again, or need not. */
 static bool step_wait_again(ModuleQueue *q, ModuleStep *step) {
-        if (step->given_up)
+        if (step->given_up || !step->standing.first)
                 return false;
 
+        step_set_live(q, step, false);
         step_set_state(q, step, STEP_WAITING);
         return true;
 }
@@ -688,7 +690,6 @@ void module_queue_live(ModuleQueue *q, ModuleStep *step) {
 
 bool module_queue_died(ModuleQueue *q, ModuleStep *step, usec_t now) {
         Request *served;
-        bool lost;
 
         assert(q);
         assert(step);
@@ -702,9 +703,8 @@ bool module_queue_died(ModuleQueue *q, ModuleStep *step, usec_t now) {
                 return true;
         }
 
-        lost = !step->live;
-        served = step_end(q, step, lost);
-        if (lost)
+        served = step_end(q, step, /* lost= */ true);
+        if (step->lost)
                 step_keep_failure(q, step, now);
         requests_go_on(q, served);
         step_unref(q, step);

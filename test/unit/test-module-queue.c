@@ -134,8 +134,9 @@ static uint32_t add_for(Fixture *f, pid_t waiter, const char *list) {
         return f->last_id;
 }
 
+/* The queue itself counts the loads that take a loader's place. */
 static ModuleStep *next(Fixture *f) {
-        return module_queue_next(f->q, f->n_loaders - module_queue_n_loading(f->q), f->now);
+        return module_queue_next(f->q, f->n_loaders, f->now);
 }
 
 #define name_of(step) ((step) ? module_step_name(step) : NULL)
@@ -385,6 +386,171 @@ static void test_failure_takes_need_away(Fixture *f, gconstpointer data) {
         add(f, MODULE_CLASS_SOUND, "m=x");
         g_assert_cmpint(module_step_class(assert_next(f, "m")), ==, MODULE_CLASS_INPUT);
         done(f, x, 0);
+}
+
+/* Rule 1: a load holds only what waits for it */
+
+/* A load whose module is live, and that all have gone on from. */
+static ModuleStep *live_alone(Fixture *f) {
+        ModuleStep *m;
+        uint32_t id;
+
+        id = add_for(f, 11, "k=x m");
+        assert_attempt(f, "k", 0);
+        m = assert_next(f, "m");
+        assert_no_answer(f);
+        module_queue_live(f->q, m);
+        assert_answer(f, 11, id, false);
+        return m;
+}
+
+/* There is no second try then, and nothing to tell. */
+static void test_live_died_alone(Fixture *f, gconstpointer data) {
+        ModuleStep *m, *x;
+        uint32_t id;
+
+        m = live_alone(f);
+        g_assert_false(module_queue_died(f->q, m, f->now));
+        assert_empty(f);
+
+        /* Who has not got there yet is served. */
+        m = live_alone(f);
+        id = add_for(f, 12, "x m=x");
+        x = assert_next(f, "x");
+        g_assert_false(module_queue_died(f->q, m, f->now));
+        done(f, x, 0);
+        assert_answer(f, 12, id, false);
+        assert_empty(f);
+
+        /* It was no failure. */
+        add(f, MODULE_CLASS_OTHER, "m=x");
+        assert_attempt(f, "m", 0);
+        assert_purged(f);
+}
+
+/* For who asked for the module itself it is tried once more, and that attempt is like others. */
+static void test_live_died(Fixture *f, gconstpointer data) {
+        ModuleStep *m;
+        uint32_t a, b;
+
+        add(f, MODULE_CLASS_OTHER, "m a=y");
+        a = add_for(f, 11, "m=x");
+        m = assert_next(f, "m");
+        module_queue_live(f->q, m);
+        assert_attempt(f, "a", 0);
+        g_assert_true(module_queue_died(f->q, m, f->now));
+        g_assert_cmpuint(module_queue_n_loading(f->q), ==, 0);
+        g_assert_cmpuint(module_queue_n_waiting(f->q), ==, 1);
+
+        b = add_for(f, 12, "m b=y");
+        m = assert_next(f, "m");
+        assert_none_next(f);
+        g_assert_cmpstr(module_step_alias(m), ==, "x");
+        g_assert_false(module_queue_died(f->q, m, f->now));
+        assert_answer(f, 11, a, true);
+        assert_attempt(f, "b", -ENODEV);
+        assert_answer(f, 12, b, true);
+
+        /* And it has failed. */
+        a = add_for(f, 11, "m=x");
+        assert_answer(f, 11, a, true);
+        assert_empty(f);
+        assert_purged(f);
+}
+
+/* What is live need not be loaded by anybody. */
+static void test_live_died_twice(Fixture *f, gconstpointer data) {
+        for (unsigned i = 0; i < 2; i++) {
+                ModuleStep *m;
+                uint32_t id;
+
+                id = add_for(f, 11, "m=x");
+                m = assert_next(f, "m");
+                if (i == 0)
+                        module_queue_live(f->q, m);
+                g_assert_true(module_queue_died(f->q, m, f->now));
+                assert_no_answer(f);
+                m = assert_next(f, "m");
+                module_queue_live(f->q, m);
+                g_assert_false(module_queue_died(f->q, m, f->now));
+                assert_answer(f, 11, id, false);
+                assert_empty(f);
+        }
+        assert_purged(f);
+}
+
+static void test_live_put_back(Fixture *f, gconstpointer data) {
+        ModuleStep *m, *x;
+        uint32_t id;
+
+        id = add_for(f, 11, "m=x");
+        m = assert_next(f, "m");
+        module_queue_live(f->q, m);
+        module_queue_put_back(f->q, m);
+        assert_no_answer(f);
+        g_assert_cmpuint(module_queue_n_waiting(f->q), ==, 1);
+        add(f, MODULE_CLASS_OTHER, "m n=y");
+        m = assert_next(f, "m");
+        assert_none_next(f);
+        done(f, m, 0);
+        assert_answer(f, 11, id, false);
+        assert_attempt(f, "n", 0);
+        assert_empty(f);
+
+        /* Nobody stands there. */
+        m = live_alone(f);
+        id = add_for(f, 11, "x m=x");
+        x = assert_next(f, "x");
+        module_queue_put_back(f->q, m);
+        g_assert_cmpuint(module_queue_n_waiting(f->q), ==, 0);
+        done(f, x, 0);
+        assert_answer(f, 11, id, false);
+        assert_empty(f);
+        assert_purged(f);
+}
+
+/* It is counted no more, however it ended: two loaders are two. */
+static void test_live_ended(Fixture *f, gconstpointer data) {
+        for (unsigned i = 0; i < 5; i++) {
+                ModuleStep *m, *a, *b;
+
+                add(f, MODULE_CLASS_OTHER, "m=x");
+                m = assert_next(f, "m");
+                module_queue_live(f->q, m);
+                switch (i) {
+                case 0:
+                        done(f, m, 0);
+                        break;
+                case 1:
+                        g_assert_true(module_queue_died(f->q, m, f->now));
+                        assert_attempt(f, "m", 0);
+                        break;
+                case 2:
+                        g_assert_true(module_queue_died(f->q, m, f->now));
+                        m = assert_next(f, "m");
+                        module_queue_live(f->q, m);
+                        g_assert_false(module_queue_died(f->q, m, f->now));
+                        break;
+                case 3:
+                        module_queue_put_back(f->q, m);
+                        assert_attempt(f, "m", 0);
+                        break;
+                default:
+                        done(f, m, 0);
+                        g_assert_false(module_queue_died(f->q, live_alone(f), f->now));
+                }
+
+                add(f, MODULE_CLASS_OTHER, "a=x");
+                add(f, MODULE_CLASS_OTHER, "b=x");
+                add(f, MODULE_CLASS_OTHER, "c=x");
+                a = assert_next(f, "a");
+                b = assert_next(f, "b");
+                assert_none_next(f);
+                done(f, a, 0);
+                done(f, b, 0);
+                assert_attempt(f, "c", 0);
+                assert_empty(f);
+        }
 }
 
 /* Rule 4: the last step is always libkmod's own */
@@ -1630,6 +1796,11 @@ int main(int argc, char **argv) {
         test("failure/void-by-forget", test_failure_void_by_forget);
         test("failure/of-later-step", test_failure_of_later_step);
         test("failure/takes-need-away", test_failure_takes_need_away);
+        test("live/died-alone", test_live_died_alone);
+        test("live/died", test_live_died);
+        test("live/died-twice", test_live_died_twice);
+        test("live/put-back", test_live_put_back);
+        test_with_loaders("live/ended", test_live_ended, 2);
         test("steps/one-by-one", test_steps_one_by_one);
         test("steps/go-on-after-failure", test_steps_go_on_after_failure);
         test("steps/same-name", test_steps_same_name);
