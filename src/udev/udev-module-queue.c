@@ -668,7 +668,7 @@ void module_queue_done(ModuleQueue *q, ModuleStep *step, int error, usec_t now) 
 }
 
 void module_queue_live(ModuleQueue *q, ModuleStep *step) {
-        RequestList go_on = {};
+        Request *first;
 
         assert(q);
         assert(step);
@@ -679,13 +679,10 @@ void module_queue_live(ModuleQueue *q, ModuleStep *step) {
 
         step_set_live(q, step, true);
 
-        LIST_FOREACH(place, r, step->standing.first)
-                if (!r->steps[r->current].alias) {
-                        request_list_remove(&step->standing, r);
-                        request_list_append(&go_on, r);
-                }
-
-        requests_go_on(q, go_on.first);
+        /* Who may not pass stands there again. */
+        first = step->standing.first;
+        step->standing = (RequestList) {};
+        requests_go_on(q, first);
 }
 
 bool module_queue_died(ModuleQueue *q, ModuleStep *step, usec_t now) {

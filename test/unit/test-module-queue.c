@@ -553,6 +553,33 @@ static void test_live_ended(Fixture *f, gconstpointer data) {
         }
 }
 
+/* The oldest that stays is then the one that came first, though he got there last. */
+static void test_live_oldest(Fixture *f, gconstpointer data) {
+        ModuleStep *m, *x;
+
+        g_assert_cmpint(try_add(f, MODULE_CLASS_OTHER, 0, 1, "m a=x"), ==, 0);
+        g_assert_cmpint(try_add(f, MODULE_CLASS_OTHER, 0, 2, "x m=old"), ==, 0);
+        f->now += SEC;
+        g_assert_cmpint(try_add(f, MODULE_CLASS_OTHER, 0, 3, "b=x"), ==, 0);
+        f->now += SEC;
+        g_assert_cmpint(try_add(f, MODULE_CLASS_OTHER, 0, 4, "m=new"), ==, 0);
+        m = assert_next(f, "m");
+        x = assert_next(f, "x");
+        done(f, x, 0);
+        g_assert_cmpuint(module_step_seqnum(m), ==, 1);
+
+        module_queue_live(f->q, m);
+        g_assert_cmpuint(module_step_seqnum(m), ==, 2);
+        g_assert_cmpstr(module_step_device(m), ==, "/devices/2");
+        g_assert_cmpstr(module_step_alias(m), ==, "new");
+
+        /* His place is what it waits in, if it must be tried again. */
+        g_assert_true(module_queue_died(f->q, m, f->now));
+        assert_next(f, "a");
+        g_assert_cmpstr(module_step_alias(assert_next(f, "m")), ==, "new");
+        assert_next(f, "b");
+}
+
 /* Rule 4: the last step is always libkmod's own */
 
 static void test_steps_one_by_one(Fixture *f, gconstpointer data) {
@@ -1801,6 +1828,7 @@ int main(int argc, char **argv) {
         test("live/died-twice", test_live_died_twice);
         test("live/put-back", test_live_put_back);
         test_with_loaders("live/ended", test_live_ended, 2);
+        test("live/oldest", test_live_oldest);
         test("steps/one-by-one", test_steps_one_by_one);
         test("steps/go-on-after-failure", test_steps_go_on_after_failure);
         test("steps/same-name", test_steps_same_name);
