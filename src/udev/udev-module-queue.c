@@ -678,6 +678,7 @@ void module_queue_live(ModuleQueue *q, ModuleStep *step) {
                 return;
 
         step_set_live(q, step, true);
+        module_queue_forget_failures(q);
 
         /* Who may not pass stands there again. */
         first = step->standing.first;

@@ -580,6 +580,27 @@ static void test_live_oldest(Fixture *f, gconstpointer data) {
         assert_next(f, "b");
 }
 
+/* It was loaded: what has failed without it is tried again. */
+static void test_live_voids_failures(Fixture *f, gconstpointer data) {
+        ModuleStep *m;
+
+        add(f, MODULE_CLASS_OTHER, "m n=x");
+        m = assert_next(f, "m");
+        add(f, MODULE_CLASS_OTHER, "n=x");
+        assert_attempt(f, "n", -ENOENT);
+        add(f, MODULE_CLASS_OTHER, "m n=x");
+        module_queue_live(f->q, m);
+        assert_attempt(f, "n", -ENOENT);
+
+        /* But not by its being live all the time. */
+        module_queue_live(f->q, m);
+        add(f, MODULE_CLASS_OTHER, "m n=x");
+        assert_none_next(f);
+        g_assert_false(module_queue_died(f->q, m, f->now));
+        add(f, MODULE_CLASS_OTHER, "n=x");
+        assert_empty(f);
+}
+
 /* Rule 4: the last step is always libkmod's own */
 
 static void test_steps_one_by_one(Fixture *f, gconstpointer data) {
@@ -1829,6 +1850,7 @@ int main(int argc, char **argv) {
         test("live/put-back", test_live_put_back);
         test_with_loaders("live/ended", test_live_ended, 2);
         test("live/oldest", test_live_oldest);
+        test("live/voids-failures", test_live_voids_failures);
         test("steps/one-by-one", test_steps_one_by_one);
         test("steps/go-on-after-failure", test_steps_go_on_after_failure);
         test("steps/same-name", test_steps_same_name);
