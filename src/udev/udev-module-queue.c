@@ -116,7 +116,7 @@ struct ModuleStep {
         const char *alias;              /* asker's, fixed while loading */
 
         uint64_t done_serial;           /* when the last attempt ended */
-        bool lost;                      /* that one ended with no result, and nobody will try again */
+        bool lost;                      /* that one ended with no result, nobody will try again, and it is not live */
         bool live;                      /* being loaded still, but there already for who only builds on it */
         bool died;                      /* a loader died over this attempt */
         bool given_up;                  /* no second try for this attempt */
@@ -678,6 +678,7 @@ void module_queue_live(ModuleQueue *q, ModuleStep *step) {
                 return;
 
         step_set_live(q, step, true);
+        step->lost = false;
         module_queue_forget_failures(q);
 
         /* Who may not pass stands there again. */

@@ -601,6 +601,33 @@ static void test_live_voids_failures(Fixture *f, gconstpointer data) {
         assert_empty(f);
 }
 
+/* An earlier attempt that had no result tells nobody any more to load by himself. */
+static void test_live_after_lost(Fixture *f, gconstpointer data) {
+        ModuleStep *m, *x;
+        uint32_t a, b, c;
+
+        a = add_for(f, 11, "x m=x");
+        x = assert_next(f, "x");
+        add(f, MODULE_CLASS_OTHER, "m=x");
+        g_assert_true(module_queue_died(f->q, assert_next(f, "m"), f->now));
+        g_assert_false(module_queue_died(f->q, assert_next(f, "m"), f->now));
+        f->now += 3 * SEC;
+
+        b = add_for(f, 12, "m y=x");
+        m = assert_next(f, "m");
+        module_queue_live(f->q, m);
+        c = add_for(f, 13, "m y=x");
+        assert_attempt(f, "y", 0);
+        assert_answer(f, 12, b, false);
+        assert_answer(f, 13, c, false);
+
+        /* Nor him who was served by that one. */
+        done(f, x, 0);
+        assert_answer(f, 11, a, false);
+        done(f, m, 0);
+        assert_empty(f);
+}
+
 /* Rule 4: the last step is always libkmod's own */
 
 static void test_steps_one_by_one(Fixture *f, gconstpointer data) {
@@ -1851,6 +1878,7 @@ int main(int argc, char **argv) {
         test_with_loaders("live/ended", test_live_ended, 2);
         test("live/oldest", test_live_oldest);
         test("live/voids-failures", test_live_voids_failures);
+        test("live/after-lost", test_live_after_lost);
         test("steps/one-by-one", test_steps_one_by_one);
         test("steps/go-on-after-failure", test_steps_go_on_after_failure);
         test("steps/same-name", test_steps_same_name);
