@@ -390,6 +390,189 @@ static void test_failure_takes_need_away(Fixture *f, gconstpointer data) {
 
 /* Rule 1: a load holds only what waits for it */
 
+/* Who builds on it goes on at once, and who asked for the module itself waits for the end. */
+static void test_live_passes(Fixture *f, gconstpointer data) {
+        ModuleStep *m, *a;
+        uint32_t first, itself, last;
+
+        first = add_for(f, 11, "m a=x");
+        itself = add_for(f, 12, "m=x");
+        last = add_for(f, 13, "m b m c=x");
+        m = assert_next(f, "m");
+        assert_none_next(f);
+
+        module_queue_live(f->q, m);
+        a = assert_next(f, "a");
+        assert_attempt(f, "b", 0);
+        assert_attempt(f, "c", 0);
+        assert_answer(f, 13, last, false);
+        assert_no_answer(f);
+        done(f, a, 0);
+        assert_answer(f, 11, first, false);
+        assert_no_answer(f);
+        g_assert_cmpuint(module_queue_n_loading(f->q), ==, 1);
+
+        done(f, m, 0);
+        assert_answer(f, 12, itself, false);
+        assert_empty(f);
+}
+
+/* Whether he gets there by being added, or later */
+static void test_live_passes_later(Fixture *f, gconstpointer data) {
+        ModuleStep *m;
+        uint32_t itself, passes, both;
+
+        add(f, MODULE_CLASS_OTHER, "m=x");
+        m = assert_next(f, "m");
+        module_queue_live(f->q, m);
+
+        itself = add_for(f, 11, "z m=x");
+        passes = add_for(f, 12, "m a=x");
+        both = add_for(f, 13, "m b m=x");
+        assert_attempt(f, "z", 0);
+        assert_attempt(f, "a", 0);
+        assert_answer(f, 12, passes, false);
+        assert_attempt(f, "b", 0);
+        assert_none_next(f);
+        assert_no_answer(f);
+
+        done(f, m, 0);
+        assert_answer(f, 11, itself, false);
+        assert_answer(f, 13, both, false);
+        assert_empty(f);
+
+        /* It is so for this load only. */
+        add(f, MODULE_CLASS_OTHER, "m n=x");
+        m = assert_next(f, "m");
+        assert_none_next(f);
+        done(f, m, 0);
+        assert_attempt(f, "n", 0);
+        assert_empty(f);
+}
+
+/* One and the same request: it goes on, and stands there again. */
+static void test_live_passes_to_itself(Fixture *f, gconstpointer data) {
+        ModuleStep *m;
+        uint32_t id;
+
+        id = add_for(f, 11, "m m m=x");
+        m = assert_next(f, "m");
+        module_queue_live(f->q, m);
+        assert_none_next(f);
+        assert_no_answer(f);
+        g_assert_cmpstr(module_step_alias(m), ==, NULL);
+        g_assert_true(module_queue_died(f->q, m, f->now));
+        m = assert_next(f, "m");
+        g_assert_cmpstr(module_step_alias(m), ==, "x");
+        done(f, m, 0);
+        assert_answer(f, 11, id, false);
+        assert_empty(f);
+}
+
+/* All of his steps are no obstacle any more: the answer is there. */
+static void test_live_answers(Fixture *f, gconstpointer data) {
+        ModuleStep *m;
+        uint32_t id;
+
+        id = add_for(f, 11, "k=x m l");
+        assert_attempt(f, "k", 0);
+        m = assert_next(f, "m");
+        add(f, MODULE_CLASS_OTHER, "l=x");
+        module_queue_live(f->q, assert_next(f, "l"));
+        assert_no_answer(f);
+        module_queue_live(f->q, m);
+        assert_answer(f, 11, id, false);
+
+        /* Or it is at once. */
+        add(f, MODULE_CLASS_OTHER, "k=x");
+        assert_attempt(f, "k", -ENODEV);
+        id = add_for(f, 11, "k=x m l");
+        assert_answer(f, 11, id, false);
+        assert_no_answer(f);
+        done(f, m, 0);
+}
+
+/* Those that are live take no loader's place, however often one says that they are. */
+static void test_live_loaders(Fixture *f, gconstpointer data) {
+        ModuleStep *a, *b, *c, *d;
+
+        for (char list[] = "a=x"; *list <= 'g'; (*list)++)
+                add(f, MODULE_CLASS_OTHER, list);
+        a = assert_next(f, "a");
+        b = assert_next(f, "b");
+        assert_none_next(f);
+
+        module_queue_live(f->q, a);
+        module_queue_live(f->q, a);
+        c = assert_next(f, "c");
+        assert_none_next(f);
+        module_queue_live(f->q, b);
+        d = assert_next(f, "d");
+        assert_none_next(f);
+        g_assert_cmpuint(module_queue_n_loading(f->q), ==, 4);
+        g_assert_cmpuint(module_queue_n_waiting(f->q), ==, 3);
+
+        /* The place of these is taken. */
+        done(f, a, 0);
+        done(f, b, 0);
+        assert_none_next(f);
+        done(f, c, 0);
+        assert_next(f, "e");
+        assert_none_next(f);
+
+        /* But who can fork no process gets none. */
+        done(f, d, 0);
+        g_assert_null(module_queue_next(f->q, 0, f->now));
+        assert_next(f, "f");
+}
+
+/* The class is that of those that still need it. */
+static void test_live_class(Fixture *f, gconstpointer data) {
+        ModuleStep *m;
+
+        add(f, MODULE_CLASS_SOUND, "m=x");
+        add(f, MODULE_CLASS_BUS, "m m a=x");
+        add(f, MODULE_CLASS_STORAGE, "m b=x");
+        m = assert_next(f, "m");
+        g_assert_cmpint(module_step_class(m), ==, MODULE_CLASS_BUS);
+        module_queue_live(f->q, m);
+        g_assert_cmpint(module_step_class(m), ==, MODULE_CLASS_SOUND);
+
+        /* Who passes counts no more, who will stand there does. */
+        add(f, MODULE_CLASS_BUS, "m m c=x");
+        g_assert_cmpint(module_step_class(m), ==, MODULE_CLASS_SOUND);
+        add(f, MODULE_CLASS_NETWORK, "m d m=x");
+        g_assert_cmpint(module_step_class(m), ==, MODULE_CLASS_NETWORK);
+
+        /* It waits in that class too. */
+        add(f, MODULE_CLASS_DISPLAY, "e=x");
+        assert_next(f, "a");
+        assert_next(f, "c");
+        assert_next(f, "b");
+        assert_next(f, "e");
+        g_assert_true(module_queue_died(f->q, m, f->now));
+        add(f, MODULE_CLASS_SOUND, "g=x");
+        assert_next(f, "m");
+        assert_next(f, "d");
+        assert_next(f, "g");
+}
+
+/* Nobody is left whose class it could be. */
+static void test_live_class_alone(Fixture *f, gconstpointer data) {
+        ModuleStep *m;
+
+        add(f, MODULE_CLASS_NETWORK, "m a=x");
+        add(f, MODULE_CLASS_STORAGE, "m b=x");
+        m = assert_next(f, "m");
+        module_queue_live(f->q, m);
+        g_assert_cmpint(module_step_class(m), ==, MODULE_CLASS_STORAGE);
+        add(f, MODULE_CLASS_BUS, "m c=x");
+        g_assert_cmpint(module_step_class(m), ==, MODULE_CLASS_STORAGE);
+
+        add(f, MODULE_CLASS_IDLE, "m=x");
+        g_assert_cmpint(module_step_class(m), ==, MODULE_CLASS_IDLE);
+}
+
 /* A load whose module is live, and that all have gone on from. */
 static ModuleStep *live_alone(Fixture *f) {
         ModuleStep *m;
@@ -402,6 +585,60 @@ static ModuleStep *live_alone(Fixture *f) {
         module_queue_live(f->q, m);
         assert_answer(f, 11, id, false);
         return m;
+}
+
+/* Also if it was the last step of all. The load goes on without those that it was for. */
+static void test_live_alone(Fixture *f, gconstpointer data) {
+        for (unsigned i = 0; i < 2; i++) {
+                ModuleStep *m = live_alone(f);
+
+                g_assert_false(module_queue_is_empty(f->q));
+                g_assert_cmpuint(module_queue_n_loading(f->q), ==, 1);
+                g_assert_cmpuint(module_queue_n_waiting(f->q), ==, 0);
+                assert_none_next(f);
+                g_assert_cmpstr(module_step_name(m), ==, "m");
+                g_assert_cmpstr(module_step_alias(m), ==, NULL);
+                g_assert_cmpstr(module_step_device(m), ==, NULL);
+                g_assert_cmpuint(module_step_seqnum(m), ==, 0);
+                g_assert_cmpint(module_step_class(m), ==, MODULE_CLASS_OTHER);
+
+                /* The strings that the first had brought are gone. */
+                module_queue_forget_waiter(f->q, 11);
+                f->now += MODULE_QUEUE_FAILURE_USEC;
+                if (i == 0) {
+                        done(f, m, 0);
+                        assert_empty(f);
+                        continue;
+                }
+
+                /* It is the same load for who comes now. */
+                add_for(f, 12, "m=late");
+                assert_none_next(f);
+                g_assert_cmpstr(module_step_alias(m), ==, NULL);
+                g_assert_cmpstr(module_step_device(m), ==, "/devices/0");
+                done(f, m, 0);
+                assert_answer(f, 12, f->last_id, false);
+                assert_empty(f);
+        }
+        assert_purged(f);
+}
+
+/* The result is one, whoever is there to hear it. */
+static void test_live_failure_kept(Fixture *f, gconstpointer data) {
+        uint32_t id;
+
+        done(f, live_alone(f), -ENODEV);
+        assert_empty(f);
+
+        f->now += 3 * SEC - 1;
+        id = add_for(f, 11, "m=x");
+        assert_answer(f, 11, id, false);
+        assert_empty(f);
+
+        f->now += 1;
+        add(f, MODULE_CLASS_OTHER, "m=x");
+        assert_attempt(f, "m", 0);
+        assert_purged(f);
 }
 
 /* There is no second try then, and nothing to tell. */
@@ -1199,6 +1436,52 @@ static void test_give_up_and_die(Fixture *f, gconstpointer data) {
         assert_empty(f);
 }
 
+/* What is live is given up as little as what is not, and what comes after it as much. */
+static void test_give_up_live(Fixture *f, gconstpointer data) {
+        ModuleStep *m, *n, *o;
+        uint32_t a, b, c, d, e;
+
+        a = add_for(f, 11, "m=x");
+        b = add_for(f, 12, "m u=x");
+        c = add_for(f, 13, "n v=x");
+        d = add_for(f, 14, "n=x");
+        e = add_for(f, 15, "o=x n w=x m");
+        m = assert_next(f, "m");
+        n = assert_next(f, "n");
+        o = assert_next(f, "o");
+        module_queue_live(f->q, m);
+        assert_give_up(f, "u w v");
+        assert_answer(f, 12, b, true);
+        assert_no_answer(f);
+        assert_none_next(f);
+
+        /* Nothing starts for who goes on now. */
+        module_queue_live(f->q, n);
+        assert_answer(f, 13, c, true);
+        done(f, o, 0);
+        assert_answer(f, 15, e, true);
+        assert_no_answer(f);
+        assert_none_next(f);
+        g_assert_false(module_queue_is_empty(f->q));
+
+        /* There is no second try, nor need of one. */
+        g_assert_false(module_queue_died(f->q, m, f->now));
+        assert_answer(f, 11, a, false);
+        module_queue_put_back(f->q, n);
+        assert_answer(f, 14, d, false);
+        assert_empty(f);
+
+        /* Who comes after that finds it gone on. */
+        m = live_alone(f);
+        assert_give_up(f, "");
+        a = add_for(f, 11, "m x=x");
+        assert_attempt(f, "x", 0);
+        assert_answer(f, 11, a, false);
+        done(f, m, 0);
+        assert_empty(f);
+        assert_purged(f);
+}
+
 /* Bad requests change nothing */
 
 static void test_bad(Fixture *f, gconstpointer data) {
@@ -1328,6 +1611,9 @@ static void test_memory_free(void) {
 
         /* Free it with something of everything in it. */
         fixture_set_up(&f, NULL);
+        live_alone(&f);
+        add(&f, MODULE_CLASS_OTHER, "live=x");
+        module_queue_live(f.q, assert_next(&f, "live"));
         add(&f, MODULE_CLASS_OTHER, "failed=x");
         assert_attempt(&f, "failed", -ENODEV);
         add_for(&f, 11, "failed=x");
@@ -1383,7 +1669,8 @@ typedef struct ModelRequest {
         unsigned n_steps, current;
         unsigned modules[MODEL_STEPS];
         bool asked_for[MODEL_STEPS];
-        unsigned got_there;                     /* order of getting to the current step */
+        unsigned got_there;                     /* order of getting to the current step … */
+        unsigned place;                         /* … and of those that stand there, see model_go_on() */
 } ModelRequest;
 
 typedef struct ModelModule {
@@ -1392,7 +1679,7 @@ typedef struct ModelModule {
         const ModelRequest *starter;            /* the first that asked for it when the attempt began */
         unsigned end;                           /* in the same order as requests */
         unsigned deaths;
-        bool lost, failed, given_up;
+        bool live, lost, failed, given_up;
         usec_t failed_at;
 } ModelModule;
 
@@ -1438,23 +1725,31 @@ static void model_request_finish(Model *m, ModelRequest *r) {
                 g_queue_push_tail(&m->answers, r);
 }
 
+static bool model_may_pass(Model *m, const ModelRequest *r, ModelModule *module) {
+        return module->end > r->order || model_failure_answers(m, module) ||
+                (module->live && !r->asked_for[r->current]);
+}
+
 static void model_request_go_on(Model *m, ModelRequest *r) {
         for (; r->current < r->n_steps; r->current++) {
                 ModelModule *module = m->modules + r->modules[r->current];
 
-                if (module->end < r->order && !model_failure_answers(m, module)) {
-                        r->got_there = ++m->order;
+                if (!model_may_pass(m, r, module)) {
+                        r->place = ++m->order;
+                        if (r->got_there == 0)
+                                r->got_there = r->place;
                         return;
                 }
                 r->load_yourself |= module->lost;
+                r->got_there = 0;
         }
         model_request_finish(m, r);
 }
 
-static int model_compare_got_there(gconstpointer a, gconstpointer b) {
+static int model_compare_place(gconstpointer a, gconstpointer b) {
         const ModelRequest *x = *(ModelRequest**) a, *y = *(ModelRequest**) b;
 
-        return (x->got_there > y->got_there) - (x->got_there < y->got_there);
+        return (x->place > y->place) - (x->place < y->place);
 }
 
 static void model_remove_finished(Model *m) {
@@ -1471,39 +1766,45 @@ static void model_remove_finished(Model *m) {
         }
 }
 
-static void model_end(Model *m, ModelModule *module, int error, bool lost) {
-        g_autoptr(GPtrArray) served = g_ptr_array_new();
+/* All those that stand there go on, or stand there again: the oldest first, then the others as they came. */
+static void model_go_on(Model *m, const ModelModule *module) {
+        g_autoptr(GPtrArray) standing = g_ptr_array_new();
 
         for (unsigned i = 0; i < m->requests->len; i++) {
                 ModelRequest *r = g_ptr_array_index(m->requests, i);
 
                 if (model_request_stands_at(m, r, module))
-                        g_ptr_array_add(served, r);
+                        g_ptr_array_add(standing, r);
         }
 
+        g_ptr_array_sort(standing, model_compare_place);
+        for (unsigned i = 1; i < standing->len; i++)
+                if (((ModelRequest*) standing->pdata[i])->order < ((ModelRequest*) standing->pdata[0])->order) {
+                        gpointer older = g_ptr_array_remove_index(standing, i);
+
+                        g_ptr_array_insert(standing, 0, older);
+                }
+        for (unsigned i = 0; i < standing->len; i++)
+                model_request_go_on(m, g_ptr_array_index(standing, i));
+        model_remove_finished(m);
+}
+
+static void model_void_failures(Model *m) {
+        for (unsigned i = 0; i < MODEL_MODULES; i++)
+                m->modules[i].failed = false;
+}
+
+static void model_end(Model *m, ModelModule *module, int error, bool lost) {
         module->loading = NULL;
         module->end = ++m->order;
         module->lost = lost;
         module->deaths = 0;
-        module->given_up = false;
+        module->live = module->given_up = false;
         if (error < 0) {
                 module->failed = true;
                 module->failed_at = m->f.now;
-        } else if (!lost)
-                for (unsigned i = 0; i < MODEL_MODULES; i++)
-                        m->modules[i].failed = false;
-
-        /* The oldest goes on first, then the others as they came to stand here. */
-        g_ptr_array_sort(served, model_compare_got_there);
-        for (unsigned i = 1; i < served->len; i++)
-                if (((ModelRequest*) served->pdata[i])->order < ((ModelRequest*) served->pdata[0])->order) {
-                        gpointer older = g_ptr_array_remove_index(served, i);
-
-                        g_ptr_array_insert(served, 0, older);
-                }
-        for (unsigned i = 0; i < served->len; i++)
-                model_request_go_on(m, g_ptr_array_index(served, i));
-        model_remove_finished(m);
+        }
+        model_go_on(m, module);
 }
 
 /* Everything about a module that somebody stands at; false if nobody does. */
@@ -1561,6 +1862,7 @@ static void model_add(Model *m) {
         ModelRequest *r = g_new0(ModelRequest, 1);
         g_autoptr(GString) list = g_string_new(NULL);
         g_autofree char *alias = NULL;
+        unsigned itself;
         int error;
 
         r->asked = m->f.now;
@@ -1569,9 +1871,10 @@ static void model_add(Model *m) {
         r->n_steps = 1 + random_in(m, MODEL_STEPS);
         r->order = ++m->order;
         alias = model_alias(r);
+        itself = random_in(m, 3) == 0 ? (unsigned) random_in(m, r->n_steps) : r->n_steps - 1;
         for (unsigned i = 0; i < r->n_steps; i++) {
                 r->modules[i] = random_in(m, MODEL_MODULES);
-                r->asked_for[i] = i + 1 == r->n_steps || random_in(m, 4) == 0;
+                r->asked_for[i] = i == itself || random_in(m, 4) == 0;
                 g_string_append_printf(list, "%s%s%s%s", i > 0 ? " " : "", m->modules[r->modules[i]].name,
                                        r->asked_for[i] ? "=" : "", r->asked_for[i] ? alias : "");
         }
@@ -1595,19 +1898,24 @@ static void model_add(Model *m) {
 }
 
 static void model_next(Model *m) {
-        unsigned n_loading = module_queue_n_loading(m->f.q), n_free, reserve = m->f.n_loaders / 4;
+        unsigned n_free = m->f.n_loaders, n_told, reserve = m->f.n_loaders / 4;
         const ModelRequest *oldest, *asker;
         ModelModule *expected = NULL;
         g_autofree char *device = NULL, *alias = NULL;
         ModuleClass class;
         ModuleStep *step;
 
-        n_free = random_in(m, 3) > 0 ? m->f.n_loaders - n_loading :
-                (unsigned) random_in(m, m->f.n_loaders - n_loading + 1);
+        for (unsigned i = 0; i < MODEL_MODULES; i++)
+                if (m->modules[i].loading && !m->modules[i].live)
+                        n_free--;
+
+        /* There may be fewer processes than may be at work, or more. */
+        n_told = random_in(m, 3) > 0 ? m->f.n_loaders : random_in(m, m->f.n_loaders);
+        n_free = MIN(n_free, n_told);
         if (n_free > 0)
                 expected = model_best(m, n_free <= reserve);
 
-        step = module_queue_next(m->f.q, n_free, m->f.now);
+        step = module_queue_next(m->f.q, n_told, m->f.now);
         g_assert_cmpstr(name_of(step), ==, expected ? expected->name : NULL);
         if (!expected)
                 return;
@@ -1630,8 +1938,9 @@ static void model_next(Model *m) {
 static void model_progress(Model *m) {
         ModelModule *module = NULL;
         const ModelRequest *oldest, *asker;
-        g_autofree char *alias = NULL;
+        g_autofree char *alias = NULL, *device = NULL;
         ModuleClass class;
+        bool stands;
         int error;
 
         for (unsigned i = 0, first = random_in(m, MODEL_MODULES); i < MODEL_MODULES && !module; i++)
@@ -1640,36 +1949,59 @@ static void model_progress(Model *m) {
         if (!module)
                 return;
 
-        g_assert_true(model_look(m, module, &class, &oldest, &asker));
+        stands = model_look(m, module, &class, &oldest, &asker);
+        if (stands) {
+                device = g_strdup_printf("/devices/%u", oldest->order);
+                g_assert_cmpint(module_step_class(module->loading), ==, class);
+        } else
+                g_assert_true(module->live);
         alias = module->starter ? model_alias(module->starter) : NULL;
-        g_assert_cmpint(module_step_class(module->loading), ==, class);
+        g_assert_cmpstr(module_step_name(module->loading), ==, module->name);
         g_assert_cmpstr(module_step_alias(module->loading), ==, alias);
+        g_assert_cmpstr(module_step_device(module->loading), ==, device);
+        g_assert_cmpuint(module_step_seqnum(module->loading), ==, stands ? oldest->order : 0);
 
-        switch (random_in(m, 8)) {
+        switch (random_in(m, 12)) {
         case 0 ... 4:
                 error = (int[]) { 0, 0, 1, -ENODEV, -EINVAL }[random_in(m, 5)];
                 done(&m->f, module->loading, error);
+                if (error >= 0)
+                        model_void_failures(m);
                 model_end(m, module, error, false);
                 break;
 
-        case 5:
+        case 5 ... 8:
+                module_queue_live(m->f.q, module->loading);
+                if (module->live)
+                        break;
+                module->live = true;
+                module->lost = false;
+                model_void_failures(m);
+                model_go_on(m, module);
+                break;
+
+        case 9:
                 /* It brings no time: let old failures go first. */
                 g_assert_null(module_queue_next(m->f.q, 0, m->f.now));
                 module_queue_put_back(m->f.q, module->loading);
-                if (module->given_up)
-                        model_end(m, module, 0, true);
-                else
+                if (module->given_up || !stands)
+                        model_end(m, module, 0, !module->live);
+                else {
                         module->loading = NULL;
+                        module->live = false;
+                }
                 break;
 
         default:
                 if (module_queue_died(m->f.q, module->loading, m->f.now)) {
                         g_assert_cmpuint(++module->deaths, ==, 1);
                         g_assert_false(module->given_up);
+                        g_assert_true(stands);
                         module->loading = NULL;
+                        module->live = false;
                 } else {
-                        g_assert_true(module->deaths == 1 || module->given_up);
-                        model_end(m, module, -ECONNRESET, true);
+                        g_assert_true(module->deaths == 1 || module->given_up || !stands);
+                        model_end(m, module, module->live ? 0 : -ECONNRESET, !module->live);
                 }
         }
 }
@@ -1755,7 +2087,7 @@ static void model_check(Model *m, bool answers_in_order) {
 
         g_assert_cmpuint(module_queue_n_loading(m->f.q), ==, n_loading);
         g_assert_cmpuint(module_queue_n_waiting(m->f.q), ==, n_waiting);
-        g_assert_cmpint(module_queue_is_empty(m->f.q), ==, m->requests->len == 0);
+        g_assert_cmpint(module_queue_is_empty(m->f.q), ==, m->requests->len == 0 && n_loading == 0);
 
         if (!answers_in_order || random_in(m, 4) == 0) {
                 g_autoptr(GHashTable) left = g_hash_table_new(NULL, NULL);
@@ -1814,8 +2146,7 @@ static void test_random(gconstpointer seed) {
                         break;
                 case 97:
                         module_queue_forget_failures(m->f.q);
-                        for (unsigned i = 0; i < MODEL_MODULES; i++)
-                                m->modules[i].failed = false;
+                        model_void_failures(m);
                         break;
                 case 98:
                         model_forget_waiter(m, 1 + random_in(m, 4));
@@ -1830,7 +2161,7 @@ static void test_random(gconstpointer seed) {
         }
 
         /* Every request ends. */
-        for (unsigned i = 0; m->requests->len > 0; i++) {
+        for (unsigned i = 0; !module_queue_is_empty(m->f.q); i++) {
                 g_assert_cmpuint(i, <, 100000);
                 model_next(m);
                 model_progress(m);
@@ -1871,6 +2202,15 @@ int main(int argc, char **argv) {
         test("failure/void-by-forget", test_failure_void_by_forget);
         test("failure/of-later-step", test_failure_of_later_step);
         test("failure/takes-need-away", test_failure_takes_need_away);
+        test("live/passes", test_live_passes);
+        test("live/passes-later", test_live_passes_later);
+        test("live/passes-to-itself", test_live_passes_to_itself);
+        test("live/answers", test_live_answers);
+        test_with_loaders("live/loaders", test_live_loaders, 2);
+        test("live/class", test_live_class);
+        test("live/class-alone", test_live_class_alone);
+        test("live/alone", test_live_alone);
+        test("live/failure-kept", test_live_failure_kept);
         test("live/died-alone", test_live_died_alone);
         test("live/died", test_live_died);
         test("live/died-twice", test_live_died_twice);
@@ -1912,6 +2252,7 @@ int main(int argc, char **argv) {
         test("give-up/waiting", test_give_up_waiting);
         test("give-up/loading", test_give_up_loading);
         test("give-up/and-die", test_give_up_and_die);
+        test("give-up/live", test_give_up_live);
         test("bad", test_bad);
         test("memory/add", test_memory_add);
         test("memory/purged", test_memory_purged);
