@@ -315,6 +315,30 @@ static void test_failure_expires(Fixture *f, gconstpointer data) {
         assert_next(f, "m");
 }
 
+/* Also for those that the end of a load, or a death, brings there then. */
+static void test_failure_expires_at_end(Fixture *f, gconstpointer data) {
+        for (unsigned i = 0; i < 2; i++) {
+                ModuleStep *m;
+
+                add(f, MODULE_CLASS_OTHER, "n=x");
+                assert_attempt(f, "n", -ENODEV);
+                add(f, MODULE_CLASS_OTHER, "m n=x");
+                m = assert_next(f, "m");
+                if (i == 1) {
+                        g_assert_true(module_queue_died(f->q, m, f->now));
+                        m = assert_next(f, "m");
+                }
+
+                f->now += 3 * SEC;
+                if (i == 0)
+                        done(f, m, -ENODEV);
+                else
+                        g_assert_false(module_queue_died(f->q, m, f->now));
+                assert_attempt(f, "n", 0);
+                assert_empty(f);
+        }
+}
+
 static void test_failure_void_by_success(Fixture *f, gconstpointer data) {
         for (int error = 0; error < 2; error++) {
                 add(f, MODULE_CLASS_OTHER, "l=x m=x");
@@ -2197,6 +2221,7 @@ int main(int argc, char **argv) {
         test("share/passes-later-attempt", test_share_passes_later_attempt);
         test("failure/kept", test_failure_kept);
         test("failure/expires", test_failure_expires);
+        test("failure/expires-at-end", test_failure_expires_at_end);
         test("failure/void-by-success", test_failure_void_by_success);
         test("failure/not-void-by-failure", test_failure_not_void_by_failure);
         test("failure/void-by-forget", test_failure_void_by_forget);
