@@ -21,6 +21,6 @@ judge() {
     if [ -z "$2" ]; then
         ok "$1"
     else
-        failed "$1" "$(echo "$2" | head -n 5 | tr '\n' ';')"
+        failed "$1" "$(echo "$2" | head -n 5 | cut -c 1-200 | tr '\n' ';')"
     fi
 }

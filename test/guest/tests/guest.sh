@@ -41,3 +41,7 @@ handled() {
         [ -e "/run/udev/data/c$(cat "$1/dev")" ]
     fi
 }
+
+module_file() {
+    find /usr/lib/modules/ -name "$1.ko*"
+}

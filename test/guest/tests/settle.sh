@@ -31,7 +31,7 @@ END
 chmod +x /rig/hold
 mkdir /run/hold
 mkfifo /run/hold/event /run/hold/load
-echo "install ifb /rig/hold load $(find /usr/lib/modules/ -name 'ifb.ko*')" >/etc/modprobe.d/hold.conf
+echo "install ifb /rig/hold load $(module_file ifb)" >/etc/modprobe.d/hold.conf
 
 # settle_and_look CASE DEVICE…: a line for each device that settle has not waited for.
 cat >/rig/settle_and_look <<'END'

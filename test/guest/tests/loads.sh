@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=sh
+# Loads end as with stock udevd, whatever libkmod's configuration says; what may rely on a module finds it there;
+# and nothing is lost when a process is killed or told to leave in the middle.
+
+. /rig/guest.sh
+
+cat >/etc/modprobe.d/test.conf <<END
+blacklist macvlan
+install veth /bin/touch /run/test/veth
+install nlmon /rig/slow $(module_file nlmon)
+install ifb /rig/hold $(module_file ifb)
+options brd rd_nr=3
+alias fivedisks brd
+options fivedisks rd_nr=5
+softdep minix pre: dummy post: brd
+alias both minix
+alias both dummy
+alias quote:* dummy
+alias long:* dummy
+END
+
+cat >/rig/slow <<'END'
+#!/bin/sh
+usleep 300000
+insmod "$1"
+END
+# The first one waits until it may go on, and then does nothing.
+cat >/rig/hold <<'END'
+#!/bin/sh
+if mkdir /run/test/held 2>/dev/null; then
+    until [ -e /run/test/go ]; do usleep 5000; done
+    [ ! -e /run/test/fail ] || exit 1
+fi
+insmod "$1"
+END
+cat >/rig/see <<'END'
+#!/bin/sh
+cat "/sys/module/$1/initstate" >/run/test/seen 2>&1
+END
+chmod +x /rig/slow /rig/hold /rig/see
+
+rule() {
+    echo "ACTION==\"change\", SUBSYSTEM==\"mem\", KERNEL==\"null\", $1" >/etc/udev/rules.d/00-test.rules
+    udevadm control --reload
+}
+
+module_names() { cut -d ' ' -f 1 /proc/modules; }
+
+# Newest first, as /proc/modules has them: nothing is in use then.
+unload() {
+    for module in $(module_names | grep -vxF -f /run/base); do
+        rmmod "$module"
+    done
+    rm -rf /run/test
+    mkdir /run/test
+}
+
+# What came to be there: modules, in order of name, and what else a case looks at.
+outcome() {
+    module_names | grep -vxF -f /run/base | sort | xargs
+    [ ! -e /run/test/veth ] || echo "install line run"
+    [ ! -e /run/test/seen ] || echo "program saw: $(cat /run/test/seen)"
+    [ ! -e /sys/module/brd ] || echo "rd_nr=$(cat /sys/module/brd/parameters/rd_nr)"
+}
+
+# expect CASE RULE OUTCOME [trigger's options]
+expect() {
+    unload
+    rule "$2"
+    udevadm trigger --action=change ${4-} /sys/class/mem/null
+    [ -n "${4-}" ] || udevadm settle --timeout=60 2>/dev/null
+    found=$(outcome | xargs)
+    if [ "$found" = "$3" ]; then
+        ok "loads: $1, module_queue=$mode"
+    else
+        failed "loads: $1, module_queue=$mode" "'$found' instead of '$3'"
+    fi
+}
+
+# Whether an event ends before its load: expect_wait live|absent
+expect_end() {
+    unload
+    rule 'RUN{builtin}+="kmod load nlmon"'
+    udevadm monitor --udev >/run/test/monitor &
+    monitor=$!
+    wait_until grep -q received /run/test/monitor || :
+    usleep 100000
+    udevadm trigger --action=change /sys/class/mem/null
+    wait_until grep -q mem/null /run/test/monitor || failed "loads: end of event" "no event"
+    if [ -d /sys/module/nlmon ]; then found=live; else found=absent; fi
+    kill $monitor
+    udevadm settle --timeout=60 2>/dev/null
+    if [ "$found" = "$1" ] && [ -d /sys/module/nlmon ]; then
+        ok "loads: when an event ends its module is $1, module_queue=$mode"
+    else
+        failed "loads: when an event ends its module is $1, module_queue=$mode" "it is $found, in the end: $(outcome)"
+    fi
+}
+
+long=$(head -c 4091 /dev/zero | tr '\0' x)
+
+for mode in no yes wait; do
+    udevd_restart "module_queue=$mode"
+    [ -e /run/base ] || { trigger; settle; module_names >/run/base; }
+
+    expect "by name" 'RUN{builtin}+="kmod load dummy"' "dummy"
+    expect "by alias" 'RUN{builtin}+="kmod load fs-vfat"' "fat vfat"
+    expect "by MODALIAS" 'ENV{MODALIAS}="fs-vfat", RUN{builtin}+="kmod load"' "fat vfat"
+    expect "an alias of two modules" 'RUN{builtin}+="kmod load both"' "brd dummy minix rd_nr=3"
+    expect "several, a wrong one among them" 'RUN{builtin}+="kmod load dummy nosuchmodule brd"' "brd dummy rd_nr=3"
+    expect "a missing module" 'RUN{builtin}+="kmod load nosuchmodule"' ""
+    expect "dependencies" 'RUN{builtin}+="kmod load net-pf-24-proto-0"' "ppp_generic pppoe pppox slhc"
+    expect "a deny-listed module" 'RUN{builtin}+="kmod load macvlan"' ""
+    expect "a deny-listed dependency" 'RUN{builtin}+="kmod load macvtap"' "macvlan macvtap tap"
+    expect "an install line" 'RUN{builtin}+="kmod load veth"' "install line run"
+    expect "options by module" 'RUN{builtin}+="kmod load brd"' "brd rd_nr=3"
+    expect "options by alias" 'RUN{builtin}+="kmod load fivedisks"' "brd rd_nr=5"
+    expect "soft dependencies" 'RUN{builtin}+="kmod load minix"' "brd dummy minix rd_nr=3"
+    expect "two entries of a RUN list" 'RUN{builtin}+="kmod load dummy", RUN{builtin}+="kmod load brd"' \
+        "brd dummy rd_nr=3"
+    expect "no MODALIAS" 'RUN{builtin}+="kmod load"' ""
+    expect "an empty MODALIAS" 'ENV{MODALIAS}="", RUN{builtin}+="kmod load"' ""
+    expect "a MODALIAS with blanks and quotes" \
+        'OPTIONS="string_escape=none", ENV{MODALIAS}=e"quote: a \"b'\''s\" \\", RUN{builtin}+="kmod load"' "dummy"
+    expect "a MODALIAS with newlines" \
+        'OPTIONS="string_escape=none", ENV{MODALIAS}=e"quote:\n\t\nx", RUN{builtin}+="kmod load"' "dummy"
+    expect "a MODALIAS with bytes over 127" \
+        'OPTIONS="string_escape=none", ENV{MODALIAS}=e"quote:\xff\xc3\x28\xe2", RUN{builtin}+="kmod load"' "dummy"
+    expect "a name of 4096 bytes" "RUN{builtin}+=\"kmod load long:$long\"" "dummy"
+    expect "a name of 12278 bytes" "RUN{builtin}+=\"kmod load long:$long$long$long\"" "dummy"
+
+    expect "a program of the same RUN list" 'RUN{builtin}+="kmod load nlmon", RUN+="/rig/see nlmon"' \
+        "nlmon program saw: live"
+    expect "a rule behind IMPORT" \
+        'IMPORT{builtin}="kmod load nlmon"
+         ACTION=="change", KERNEL=="null", TEST=="/sys/module/nlmon/initstate", RUN+="/rig/see nlmon"' \
+        "nlmon program saw: live"
+    expect "udevadm trigger --settle" 'RUN{builtin}+="kmod load nlmon"' "nlmon" --settle
+    case $mode in
+        yes) expect_end absent ;;
+        *) expect_end live ;;
+    esac
+done
+
+# From here on with the queue in mode yes, and a load that is held: held RULE
+udevd_restart module_queue=yes
+held() {
+    unload
+    rule "$1"
+    udevadm trigger --action=change /sys/class/mem/null
+    wait_until [ -d /run/test/held ] || echo "the load did not start"
+}
+
+# What must be true in the end: ended [LOG-TEXT]
+ended() {
+    udevadm control --ping || echo "udevd does not answer"
+    udevadm settle --timeout=60 2>/dev/null || echo "settle failed"
+    [ -d /sys/module/ifb ] || echo "the module is not loaded"
+    [ $# -eq 0 ] || dmesg | grep -q "$1" || echo "the log does not say: $1"
+}
+
+ifb='RUN{builtin}+="kmod load ifb"'
+
+judge "loads: a loader is killed in its load" "$(
+    held "$ifb"
+    kill -KILL $(pids_of "(udev-loader)")
+    touch /run/test/fail /run/test/go
+    ended "Loader .* died (signal 9) at module ifb .*tried once more"
+)"
+
+judge "loads: a worker is killed that waits" "$(
+    held "$ifb, RUN+=\"/rig/see ifb\""
+    usleep 100000
+    kill -KILL $(pids_of "(udev-worker)")
+    touch /run/test/go
+    ended
+    [ ! -e /run/test/seen ] || echo "the program was run"
+)"
+
+judge "loads: reload in a load" "$(
+    held "$ifb"
+    udevadm control --reload
+    touch /run/test/go
+    ended
+    rule 'RUN{builtin}+="kmod load dummy"'
+    udevadm trigger --action=change --settle /sys/class/mem/null
+    [ -d /sys/module/dummy ] || echo "no module is loaded any more"
+)"
+
+judge "loads: udevd is told to exit in a load" "$(
+    held "$ifb"
+    udevadm control --exit
+    usleep 200000
+    touch /run/test/go
+    wait_until no_udevd || echo "udevd does not exit"
+    [ -d /sys/module/ifb ] || echo "the module is not loaded"
+    wait_until [ -z "$(pids_of '(udev-loader)')" ] || echo "a loader is left"
+    udevd_start || echo "udevd does not start again"
+    ended
+)"
+
+judge "loads: udevd is told to exit in a coldplug" "$(
+    unload
+    trigger
+    udevadm control --exit
+    wait_until no_udevd || echo "udevd does not exit"
+    udevd_start
+    trigger
+    settle || echo "settle failed"
+    module_names >/run/after
+    missing=$(grep -vxF -f /run/after /run/base | xargs)
+    [ -z "$missing" ] || echo "missing: $missing"
+)"
