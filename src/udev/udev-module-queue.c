@@ -38,8 +38,10 @@
  *     deadline goes before it: nobody waits for ever.
  *
  * Rule 7. A slow module blocks nobody but those who need it.
- *   - A quarter of the loaders (if there are four at least) takes only bus, storage and input.
- *   - A load whose module is live takes no loader's place any more: it only waits for others.
+ *   - As many loads are at work at once as there are places. A quarter of these (if there are four at least) takes
+ *     only bus, storage and input.
+ *   - A load that only waits, for its device or, when its module is live, for the probes of others, is parked: it has
+ *     no place until it works again.
  *
  * Rule 9. Nothing lost.
  *   - If a loader dies, its step waits again in its old place, unless the module is live and nobody stands there any
@@ -69,7 +71,7 @@
 
 #include "udev-module-queue.h"
 
-/* Classes up to this one may take the last loaders. */
+/* Classes up to this one may take the last places. */
 #define CLASS_URGENT_LAST MODULE_CLASS_INPUT
 
 typedef struct Request Request;
@@ -118,6 +120,7 @@ struct ModuleStep {
         uint64_t done_serial;           /* when the last attempt ended */
         bool lost;                      /* that one ended with no result, nobody will try again, and it is not live */
         bool live;                      /* being loaded still, but there already for who only builds on it */
+        bool parked;                    /* only waits, and has given its place to others */
         bool died;                      /* a loader died over this attempt */
         bool given_up;                  /* no second try for this attempt */
         bool kept;                      /* it failed, and that still answers; only while idle */
@@ -134,20 +137,20 @@ struct ModuleStep {
 };
 
 struct ModuleQueue {
-        unsigned n_loaders;
+        unsigned n_places;
         uint64_t serial;
 
         Hashmap *steps;                 /* by name */
         Hashmap *waiters;               /* by pid: the first of his requests and answers */
         Prioq *waiting;                 /* all steps, those that wait in front */
-        Prioq *urgent;                  /* all steps, those that wait and may take the last loaders in front */
+        Prioq *urgent;                  /* all steps, those that wait and may take the last places in front */
 
         LIST_HEAD(ModuleStep, kept);    /* oldest failure first */
         ModuleStep *kept_last;
         LIST_HEAD(ModuleStep, loading);
         RequestList answers;
 
-        unsigned n_waiting, n_loading, n_live; /* the last are among the loading ones */
+        unsigned n_waiting, n_loading, n_parked; /* the last are among the loading ones */
 };
 
 static int step_compare_waiting(const void *a, const void *b) {
@@ -212,11 +215,18 @@ static void step_update(ModuleQueue *q, ModuleStep *step) {
         prioq_reshuffle(q->urgent, step, &step->urgent_idx);
 }
 
+static void step_set_parked(ModuleQueue *q, ModuleStep *step, bool parked) {
+        q->n_parked += parked;
+        q->n_parked -= step->parked;
+        step->parked = parked;
+}
+
 static void step_set_state(ModuleQueue *q, ModuleStep *step, StepState state) {
         if (step->state == STEP_WAITING)
                 q->n_waiting--;
         else if (step->state == STEP_LOADING) {
                 q->n_loading--;
+                step_set_parked(q, step, false);
                 LIST_REMOVE(list, q->loading, step);
         }
 
@@ -233,9 +243,8 @@ static void step_set_state(ModuleQueue *q, ModuleStep *step, StepState state) {
 }
 
 static void step_set_live(ModuleQueue *q, ModuleStep *step, bool live) {
-        q->n_live += live;
-        q->n_live -= step->live;
         step->live = live;
+        step_set_parked(q, step, live);
 }
 
 static void step_free(ModuleQueue *q, ModuleStep *step) {
@@ -517,12 +526,12 @@ static int request_validate(const ModuleRequest *request) {
         return asked_for ? 0 : -EINVAL;
 }
 
-int module_queue_new(ModuleQueue **ret, unsigned n_loaders) {
+int module_queue_new(ModuleQueue **ret, unsigned n_places) {
         _cleanup_(module_queue_freep) ModuleQueue *q = NULL;
 
         assert(ret);
 
-        if (n_loaders == 0)
+        if (n_places == 0)
                 return -EINVAL;
 
         q = new(ModuleQueue, 1);
@@ -530,7 +539,7 @@ int module_queue_new(ModuleQueue **ret, unsigned n_loaders) {
                 return -ENOMEM;
 
         *q = (ModuleQueue) {
-                .n_loaders = n_loaders,
+                .n_places = n_places,
                 .steps = hashmap_new(&string_hash_ops),
                 .waiters = hashmap_new(NULL),
                 .waiting = prioq_new(step_compare_waiting),
@@ -615,11 +624,11 @@ ModuleStep *module_queue_next(ModuleQueue *q, unsigned n_free, usec_t now) {
 
         queue_forget_old_failures(q, now);
 
-        n_free = MIN(n_free, LESS_BY(q->n_loaders, q->n_loading - q->n_live));
+        n_free = MIN(n_free, LESS_BY(q->n_places, q->n_loading - q->n_parked));
         if (n_free == 0)
                 return NULL;
 
-        reserve = q->n_loaders / 4;
+        reserve = q->n_places / 4;
         if (n_free > reserve) {
                 step = prioq_peek(q->waiting);
                 if (!step || step->state != STEP_WAITING)
@@ -685,6 +694,15 @@ void module_queue_live(ModuleQueue *q, ModuleStep *step) {
         first = step->standing.first;
         step->standing = (RequestList) {};
         requests_go_on(q, first);
+}
+
+void module_queue_park(ModuleQueue *q, ModuleStep *step, bool parked) {
+        assert(q);
+        assert(step);
+        assert(step->state == STEP_LOADING);
+
+        if (!step->live)
+                step_set_parked(q, step, parked);
 }
 
 bool module_queue_died(ModuleQueue *q, ModuleStep *step, usec_t now) {

@@ -61,8 +61,8 @@ typedef struct ModuleAnswer {
         bool load_yourself;     /* a loader died over it twice, or the queue gave up: load it the stock way */
 } ModuleAnswer;
 
-/* n_loaders: how many loaders there can be at once, > 0. 1 means strictly serial. */
-int module_queue_new(ModuleQueue **ret, unsigned n_loaders);
+/* n_places: how many loads may be at work at once, > 0, not counting those that are parked. */
+int module_queue_new(ModuleQueue **ret, unsigned n_places);
 ModuleQueue *module_queue_free(ModuleQueue *q);
 DEFINE_TRIVIAL_CLEANUP_FUNC(ModuleQueue *, module_queue_free);
 
@@ -71,24 +71,29 @@ DEFINE_TRIVIAL_CLEANUP_FUNC(ModuleQueue *, module_queue_free);
 int module_queue_add(ModuleQueue *q, const ModuleRequest *request, usec_t now);
 
 /* What to start now, given that n_free loaders do nothing or can be forked: the best step that may start, or
- * NULL. The last loaders are kept for bus, storage and input. The step counts as being loaded from now on; there are
- * never more of them than the queue has loaders. */
+ * NULL. The last places and loaders are kept for bus, storage and input. The step counts as being loaded from now
+ * on, and takes a place. */
 ModuleStep *module_queue_next(ModuleQueue *q, unsigned n_free, usec_t now);
 
 /* A load has ended. error: 0 or positive as libkmod returns it for loaded, already live or denied; negative errno
  * for a failure. Everybody who needs the module and had asked before now is served by this result. */
 void module_queue_done(ModuleQueue *q, ModuleStep *step, int error, usec_t now);
 
-/* The module is live, though its load has not ended yet: who needs it only as a pre-load goes on, and the load no
- * longer counts among the n_loaders that there can be. */
+/* The load only waits, for its device say, and gives its place to another one; or it works again. It may then be one
+ * more than there are places, until another ends. */
+void module_queue_park(ModuleQueue *q, ModuleStep *step, bool parked);
+
+/* The module is live, though its load has not ended yet: who needs it only as a pre-load goes on, kept failures no
+ * longer answer, and the load is parked for good. */
 void module_queue_live(ModuleQueue *q, ModuleStep *step);
 
-/* The loader at work on it died. Returns true if the step waits for its second attempt, false if this was the
- * second one: then it counts as failed, and who waits is told to load by himself. */
+/* The loader at work on it died. Returns true if the step waits for its second attempt. False if there is none: this
+ * was the second, or the queue has given up; then it counts as failed, and who waits is told to load by himself. Or
+ * the module is live and nobody stands there any more, which is no failure. */
 bool module_queue_died(ModuleQueue *q, ModuleStep *step, usec_t now);
 
-/* A module_queue_next() could not be carried out (no process to be had): the step waits again, in its old place,
- * and this was no attempt. */
+/* A module_queue_next() could not be carried out (no process to be had): the step waits again, where it was in the
+ * order, and this was no attempt. */
 void module_queue_put_back(ModuleQueue *q, ModuleStep *step);
 
 /* A module was loaded by somebody else, or the configuration was read again: kept failures no longer answer. */
@@ -99,7 +104,7 @@ void module_queue_forget_waiter(ModuleQueue *q, pid_t waiter);
 
 /* Give up all that was asked for and is not being loaded yet, in a stop that took too long: none of it starts any
  * more, nor does the second attempt after a death. Who waits for some of it is told to load by himself, at once or
- * after what is being loaded for him. Calls given_up() with each module's name: those that wait, best first, each
+ * after what is being loaded for him; who waits for nothing but what is being loaded gets that result. Calls given_up() with each module's name: those that wait, best first, each
  * with what should have come after it, then what should have come after those being loaded. It must not call the
  * queue. Returns their number. */
 size_t module_queue_give_up(ModuleQueue *q, void (*given_up)(const char *name, void *userdata), void *userdata);
@@ -115,7 +120,7 @@ unsigned module_queue_n_loading(const ModuleQueue *q);  /* steps that are being 
 
 /* Of a step got from module_queue_next(). The strings live as long as the step does. alias: as in
  * ModuleRequestStep, that of the first who asked for the module itself; NULL if it is only a pre-load. The class
- * may get better while it is being loaded. device and seqnum are those of the request that came first; NULL and 0 if
+ * may change while it is being loaded, as requests come and go. device and seqnum are those of the request that came first; NULL and 0 if
  * all have gone on, see module_queue_live(). */
 const char *module_step_name(const ModuleStep *step);
 const char *module_step_alias(const ModuleStep *step);

@@ -550,6 +550,91 @@ static void test_live_loaders(Fixture *f, gconstpointer data) {
         assert_next(f, "f");
 }
 
+/* Rule 7: what only waits gives its place to others, and takes it back */
+
+static void test_park(Fixture *f, gconstpointer data) {
+        ModuleStep *a, *b, *c;
+
+        for (const char *list = "abcde"; *list; list++) {
+                g_autofree char *step = g_strdup_printf("%c=x", *list);
+
+                add(f, MODULE_CLASS_OTHER, step);
+        }
+
+        a = assert_next(f, "a");
+        b = assert_next(f, "b");
+        assert_none_next(f);
+
+        /* Once is as good as twice. */
+        module_queue_park(f->q, a, true);
+        module_queue_park(f->q, a, true);
+        c = assert_next(f, "c");
+        assert_none_next(f);
+
+        /* Three are at work now: one has to end before another one starts. */
+        module_queue_park(f->q, a, false);
+        done(f, b, 0);
+        assert_none_next(f);
+        done(f, c, 0);
+        b = assert_next(f, "d");
+        assert_none_next(f);
+
+        /* The place of a parked one is free already. */
+        module_queue_park(f->q, b, true);
+        c = assert_next(f, "e");
+        done(f, b, 0);
+        add(f, MODULE_CLASS_OTHER, "f=x");
+        assert_none_next(f);
+        done(f, a, 0);
+        done(f, c, 0);
+        assert_attempt(f, "f", 0);
+        assert_purged(f);
+}
+
+/* Nobody passes a parked one: it is not live. */
+static void test_park_is_not_live(Fixture *f, gconstpointer data) {
+        ModuleStep *m;
+
+        add(f, MODULE_CLASS_OTHER, "m a=x");
+        m = assert_next(f, "m");
+        module_queue_park(f->q, m, true);
+        assert_none_next(f);
+
+        /* And what is live stays parked. */
+        module_queue_live(f->q, m);
+        module_queue_park(f->q, m, false);
+        assert_attempt(f, "a", 0);
+        done(f, m, 0);
+        assert_purged(f);
+}
+
+/* A loader that dies while it is parked, or is put back, leaves nothing behind. */
+static void test_park_ended(Fixture *f, gconstpointer data) {
+        ModuleStep *a, *b;
+
+        add(f, MODULE_CLASS_OTHER, "a=x");
+        add(f, MODULE_CLASS_OTHER, "b=x");
+        add(f, MODULE_CLASS_OTHER, "c=x");
+
+        a = assert_next(f, "a");
+        module_queue_park(f->q, a, true);
+        g_assert_true(module_queue_died(f->q, a, f->now));
+
+        a = assert_next(f, "a");
+        b = assert_next(f, "b");
+        assert_none_next(f);
+
+        module_queue_park(f->q, b, true);
+        module_queue_put_back(f->q, b);
+        b = assert_next(f, "b");
+        assert_none_next(f);
+
+        done(f, a, 0);
+        done(f, b, 0);
+        assert_attempt(f, "c", 0);
+        assert_purged(f);
+}
+
 /* The class is that of those that still need it. */
 static void test_live_class(Fixture *f, gconstpointer data) {
         ModuleStep *m;
@@ -2232,6 +2317,9 @@ int main(int argc, char **argv) {
         test("live/passes-to-itself", test_live_passes_to_itself);
         test("live/answers", test_live_answers);
         test_with_loaders("live/loaders", test_live_loaders, 2);
+        test_with_loaders("park", test_park, 2);
+        test_with_loaders("park/is-not-live", test_park_is_not_live, 1);
+        test_with_loaders("park/ended", test_park_ended, 2);
         test("live/class", test_live_class);
         test("live/class-alone", test_live_class_alone);
         test("live/alone", test_live_alone);
