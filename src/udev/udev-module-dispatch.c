@@ -21,6 +21,7 @@
 #include "capability-util.h"
 #include "cpu-set-util.h"
 #include "device-util.h"
+#include "errno-util.h"
 #include "event-util.h"
 #include "fd-util.h"
 #include "fileio.h"
@@ -351,24 +352,26 @@ static int loader_spawn(ModuleDispatch *d, Loader **ret) {
         return 0;
 }
 
-static int loader_start(Loader *loader, ModuleStep *step) {
+static int loader_send(Loader *loader, const char *name, const char *alias) {
         static char buffer[MODULE_MESSAGE_MAX];
-        ModuleDispatch *d = loader->dispatch;
-        ModuleRequestStep order = {
-                .name = module_step_name(step),
-                .alias = module_step_alias(step),
-        };
         size_t size;
         int r;
 
-        r = module_message_build_order(&order, buffer, &size);
+        r = module_message_build_order(&(ModuleRequestStep) { name, alias }, buffer, &size);
         if (r < 0)
                 return r;
 
+        return RET_NERRNO(send(loader->fd, buffer, size, MSG_NOSIGNAL|MSG_DONTWAIT));
+}
+
+static int loader_start(Loader *loader, ModuleStep *step) {
+        ModuleDispatch *d = loader->dispatch;
+        int r;
+
         loader_set_class(loader, module_step_class(step));
 
-        if (send(loader->fd, buffer, size, MSG_NOSIGNAL|MSG_DONTWAIT) < 0) {
-                r = -errno;
+        r = loader_send(loader, module_step_name(step), module_step_alias(step));
+        if (r < 0) {
                 loader_dismiss(loader);
                 return r;
         }
@@ -762,19 +765,31 @@ void module_dispatch_reload(ModuleDispatch *d) {
                         loader->leave = true;
 }
 
-static void log_given_up(const char *name, void *userdata) {
-        log_warning("Module %s was asked for and is not loaded, since udevd stops.", name);
+static void hand_over(const char *name, void *userdata) {
+        Loader *loader = userdata;
+        int r;
+
+        r = loader ? loader_send(loader, name, name) : -ECHILD;
+        if (r < 0)
+                log_error_errno(r, "Module %s was asked for and is not loaded, since udevd stops: %m", name);
+        else
+                log_warning("Module %s is left to loader ["PID_FMT"], since udevd stops.", name, loader->pid);
 }
 
 static int on_stop_timeout(sd_event_source *s, uint64_t usec, void *userdata) {
         ModuleDispatch *d = ASSERT_PTR(userdata);
+        Loader *heir = NULL;
 
         LIST_FOREACH(loaders, loader, d->loaders)
                 if (loader->step)
                         log_warning("Not waiting longer for "STEP_FORMAT"; loader ["PID_FMT"] goes on without udevd.",
                                     STEP_ARGS(loader->step), loader->pid);
 
-        (void) module_queue_give_up(d->queue, log_given_up, NULL);
+        /* What is left goes to one more loader, which does it one by one, and leaves when it gets to the end of a
+         * socket that nobody holds any more. */
+        if (module_dispatch_is_busy(d))
+                (void) loader_spawn(d, &heir);
+        (void) module_queue_give_up(d->queue, hand_over, heir);
         dispatch_send_answers(d);
         d->stopped = true;
         return 1;

@@ -98,10 +98,8 @@ int module_loader_main(int fd) {
                 else
                         result = load(ctx, &step);
 
-                if (send(fd, &result, sizeof(result), MSG_NOSIGNAL) < 0) {
-                        /* The manager is gone, there is nobody left to work for. */
-                        log_debug_errno(errno, "Loader: cannot send a result, leaving: %m");
-                        return EXIT_SUCCESS;
-                }
+                /* The manager may be gone, and have left more orders behind. */
+                if (send(fd, &result, sizeof(result), MSG_NOSIGNAL) < 0)
+                        log_debug_errno(errno, "Loader: cannot send a result, ignoring: %m");
         }
 }
