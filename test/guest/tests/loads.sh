@@ -164,7 +164,7 @@ ifb='RUN{builtin}+="kmod load ifb"'
 
 judge "loads: a loader is killed in its load" "$(
     held "$ifb"
-    kill -KILL $(pids_of "(udev-loader)")
+    pids_of "(udev-loader)" | xargs kill -KILL
     touch /run/test/fail /run/test/go
     ended "Loader .* died (signal 9) at module ifb .*tried once more"
 )"
@@ -172,7 +172,7 @@ judge "loads: a loader is killed in its load" "$(
 judge "loads: a worker is killed that waits" "$(
     held "$ifb, RUN+=\"/rig/see ifb\""
     usleep 100000
-    kill -KILL $(pids_of "(udev-worker)")
+    pids_of "(udev-worker)" | xargs kill -KILL
     touch /run/test/go
     ended
     [ ! -e /run/test/seen ] || echo "the program was run"

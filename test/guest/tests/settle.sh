@@ -54,7 +54,7 @@ settle_and_look() { chrt -f 50 /rig/settle_and_look "$@"; }
 natural() {
     wrong=
     for round in $(seq "$1"); do
-        modules= devices= sources=
+        modules='' devices='' sources=''
         for load in $loads; do
             modules="$modules $(echo "$load" | cut -d : -f 2)"
             devices="$devices $(echo "$load" | cut -d : -f 3)"
