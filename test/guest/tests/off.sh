@@ -57,7 +57,10 @@ printf 'module_queue=yes\n' >/etc/udev/udev.conf
 traced on $ours
 
 # What is in the second file's first column and not in the first one's.
-more() { cut -f 1 "$OUT/$2" | grep -vxF -f "$(cut -f 1 "$OUT/$1" >/run/names; echo /run/names)" || :; }
+more() {
+    cut -f 1 "$OUT/$1" >/run/names
+    cut -f 1 "$OUT/$2" | grep -vxF -f /run/names || :
+}
 
 for role in manager workers; do
     judge "off: no further system call, $role ($(wc -l <"$OUT/off-$role.calls") calls by name)" \
