@@ -177,7 +177,7 @@ identifier ctx;
  static struct kmod_ctx *ctx = NULL;
 +struct kmod_ctx *module_loader_context(void) { return ctx; }
 
-// The barrier in the RUN list: whatever is not another `kmod load` may depend on the modules that were asked for.
+// The barrier in the RUN list: an entry may depend on the modules that those before it have asked for.
 @before_run exists@
 typedef UdevEvent, UdevBuiltinCommand;
 identifier event, builtin;
@@ -185,7 +185,7 @@ expression E;
 @@
  udev_event_execute_run(UdevEvent *event, ...) { ...
    UdevBuiltinCommand builtin = E;
-+  module_client_before_run(event->dev, builtin);
++  module_client_before_run(event->dev);
    ... }
 
 @after_run exists@

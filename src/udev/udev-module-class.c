@@ -75,6 +75,11 @@ static const ClassRule class_rules[] = {
         { "acpi:",         "PNP0F03",    MODULE_CLASS_INPUT   }, /* PS/2 mouse */
         { "acpi:",         "PNP0F13",    MODULE_CLASS_INPUT   },
         { "acpi:",         "PNP0C50",    MODULE_CLASS_INPUT   }, /* HID over I2C */
+        { "acpi:",         "LNXPWRBN",   MODULE_CLASS_INPUT   }, /* power button */
+        { "acpi:",         "LNXSLPBN",   MODULE_CLASS_INPUT   }, /* sleep button */
+        { "acpi:",         "PNP0C0C",    MODULE_CLASS_INPUT   },
+        { "acpi:",         "PNP0C0D",    MODULE_CLASS_INPUT   }, /* lid */
+        { "acpi:",         "PNP0C0E",    MODULE_CLASS_INPUT   },
         { "hdaudio:",      NULL,         MODULE_CLASS_SOUND   },
         { "snd",           NULL,         MODULE_CLASS_SOUND   },
         { "mdio:",         NULL,         MODULE_CLASS_NETWORK },

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* What an event asks for is collected while its RUN list is walked, and sent as one request: when the list is
- * through, or before an entry that is not `kmod load`, since that may need what was asked for (model rule 1). */
+/* A request is one look-up: a MODALIAS, or a name that was given to `kmod load`. It is held until the next entry of
+ * the RUN list, or the end of the list: only then is it known whether the worker has to wait for it (model rule 1).
+ * Nothing but the walk through the RUN list happens in between, so that nothing is lost with a worker that crashes in
+ * the next look-up, over a broken index say. */
 
 #include <errno.h>
 #include <signal.h>
@@ -16,7 +18,6 @@
 #include "signal-util.h"
 #include "string-util.h"
 #include "strv.h"
-#include "udev-builtin.h"
 
 #include "udev-module-class.h"
 #include "udev-module-client.h"
@@ -29,9 +30,11 @@ typedef struct Client {
         uint32_t last_id;
         bool in_run;                    /* between the first entry of a RUN list and its end */
 
-        ModuleRequestStep steps[MODULE_REQUEST_STEPS_MAX]; /* asked for by the event, not sent yet; strings owned */
+        /* Looked up, and not asked for yet */
+        char *alias;                    /* the steps' alias points here; NULL if there is nothing */
+        ModuleRequestStep steps[MODULE_REQUEST_STEPS_MAX]; /* names owned */
         size_t n_steps;
-        bool overflow;                  /* the last look-up had more steps than there is room for */
+        bool overflow;                  /* there are more steps than there is room for */
 } Client;
 
 static Client client = {
@@ -53,19 +56,15 @@ bool module_client_is_active(void) {
         return client.fd >= 0;
 }
 
-static void drop_steps(size_t n_keep) {
-        while (client.n_steps > n_keep) {
-                ModuleRequestStep *step = client.steps + --client.n_steps;
+static void drop_steps(void) {
+        while (client.n_steps > 0)
+                free((char *) client.steps[--client.n_steps].name);
 
-                free((char *) step->name);
-                free((char *) step->alias);
-                *step = (ModuleRequestStep) {};
-        }
-
+        client.alias = mfree(client.alias);
         client.overflow = false;
 }
 
-/* The pre-load is there already, or its module is, for an earlier alias of the same event. */
+/* It comes first for an earlier module of the same alias. */
 static bool has_step(const char *name) {
         for (size_t i = 0; i < client.n_steps; i++)
                 if (streq(client.steps[i].name, name))
@@ -75,24 +74,18 @@ static bool has_step(const char *name) {
 }
 
 static void add_step(const char *name, const char *alias) {
-        _cleanup_free_ char *n = NULL, *a = NULL;
+        char *n = NULL;
 
-        if (client.n_steps >= ELEMENTSOF(client.steps)) {
-                client.overflow = true;
-                return;
-        }
-
-        n = strdup(name);
-        if (alias)
-                a = strdup(alias);
-        if (!n || (alias && !a)) {
+        if (client.n_steps < ELEMENTSOF(client.steps))
+                n = strdup(name);
+        if (!n) {
                 client.overflow = true;
                 return;
         }
 
         client.steps[client.n_steps++] = (ModuleRequestStep) {
-                .name = TAKE_PTR(n),
-                .alias = TAKE_PTR(a),
+                .name = n,
+                .alias = alias,
         };
 }
 
@@ -114,15 +107,20 @@ static void on_action(struct kmod_module *module, bool install, const char *opti
 /* Collect the steps that the alias needs: in libkmod's order, without what is live, built in or denied. */
 static int resolve(struct kmod_ctx *ctx, const char *alias) {
         _cleanup_(kmod_module_unref_listp) struct kmod_list *list = NULL;
-        size_t n_before = client.n_steps;
         struct kmod_list *i;
         int r;
+
+        assert(!client.alias);
 
         r = kmod_module_new_from_lookup(ctx, alias, &list);
         if (r < 0)
                 return log_debug_errno(r, "Cannot look up '%s': %m", alias);
         if (!list)
                 return log_debug_errno(SYNTHETIC_ERRNO(ENOENT), "No module for '%s'.", alias);
+
+        client.alias = strdup(alias);
+        if (!client.alias)
+                return -ENOMEM;
 
         kmod_list_foreach(i, list) {
                 _cleanup_(kmod_module_unrefp) struct kmod_module *module = kmod_module_get_module(i);
@@ -143,15 +141,10 @@ static int resolve(struct kmod_ctx *ctx, const char *alias) {
 
                 /* A dry run that fails has told only a part of the plan, or none. Ask all the same: the load says
                  * what is wrong, in libkmod's terms. */
-                add_step(name, alias);
+                add_step(name, client.alias);
         }
 
-        if (client.overflow) {
-                drop_steps(n_before);
-                return -E2BIG;
-        }
-
-        return 0;
+        return client.overflow ? -E2BIG : 0;
 }
 
 /* Returns true if the manager has done it, false if the worker has to. */
@@ -189,21 +182,6 @@ static bool wait_for_answer(sd_device *dev) {
                         return !(info.si_value.sival_int & 1);
 
                 log_device_debug(dev, "Ignoring an answer to an earlier request.");
-        }
-}
-
-/* The stock way, for each alias of what was collected. */
-static void load_here(struct kmod_ctx *ctx) {
-        const char *last = NULL;
-
-        for (size_t i = 0; i < client.n_steps; i++) {
-                const char *alias = client.steps[i].alias;
-
-                if (!alias || streq_ptr(alias, last))
-                        continue;
-
-                (void) module_load_and_warn(ctx, alias, /* verbose = */ false);
-                last = alias;
         }
 }
 
@@ -255,7 +233,7 @@ static void flush(sd_device *dev, bool wait) {
         int r;
 
         if (client.n_steps == 0)
-                return;
+                return drop_steps();
 
         r = send_request(dev, wait);
         if (r < 0)
@@ -263,22 +241,23 @@ static void flush(sd_device *dev, bool wait) {
 
         done = r >= 0 && (!wait || wait_for_answer(dev));
         if (!done)
-                load_here(module_loader_context());
+                (void) module_load_and_warn(module_loader_context(), client.alias, /* verbose = */ false);
 
-        drop_steps(0);
+        drop_steps();
 }
 
-static int load(struct kmod_ctx *ctx, sd_device *dev, const char *alias) {
+static void load(struct kmod_ctx *ctx, sd_device *dev, const char *alias) {
         int r;
 
-        r = resolve(ctx, alias);
-        if (r == -E2BIG) {
-                log_device_debug(dev, "'%s' needs more loads than one request can hold, loading here.", alias);
-                flush(dev, /* wait = */ true); /* keep the order */
-                return module_load_and_warn(ctx, alias, /* verbose = */ false);
-        }
+        /* One after the other, as in stock. */
+        flush(dev, /* wait = */ true);
 
-        return r;
+        r = resolve(ctx, alias);
+        if (IN_SET(r, -E2BIG, -ENOMEM)) {
+                log_device_debug_errno(dev, r, "Cannot hold what '%s' needs, loading here: %m", alias);
+                drop_steps();
+                (void) module_load_and_warn(ctx, alias, /* verbose = */ false);
+        }
 }
 
 int module_client_load(struct kmod_ctx *ctx, sd_device *dev, char **modules) {
@@ -294,10 +273,10 @@ int module_client_load(struct kmod_ctx *ctx, sd_device *dev, char **modules) {
                 if (r < 0)
                         return log_device_warning_errno(dev, r, "Failed to read property \"MODALIAS\": %m");
 
-                (void) load(ctx, dev, modalias);
+                load(ctx, dev, modalias);
         } else
                 STRV_FOREACH(module, modules)
-                        (void) load(ctx, dev, *module);
+                        load(ctx, dev, *module);
 
         /* A rule that loads by IMPORT or PROGRAM goes on with the module there. */
         if (!client.in_run)
@@ -306,14 +285,12 @@ int module_client_load(struct kmod_ctx *ctx, sd_device *dev, char **modules) {
         return 0;
 }
 
-void module_client_before_run(sd_device *dev, int builtin) {
+void module_client_before_run(sd_device *dev) {
         if (!module_client_is_active())
                 return;
 
         client.in_run = true;
-
-        if (builtin != UDEV_BUILTIN_KMOD)
-                flush(dev, /* wait = */ true);
+        flush(dev, /* wait = */ true);
 }
 
 void module_client_after_run(sd_device *dev) {

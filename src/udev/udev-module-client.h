@@ -22,6 +22,6 @@ bool module_client_is_active(void);
  * itself, the stock way, whatever cannot be asked for. Returns 0 or negative errno as the stock builtin does. */
 int module_client_load(struct kmod_ctx *ctx, sd_device *dev, char **modules);
 
-/* Before an entry of the RUN list is run, and after the whole list. builtin is the entry's UdevBuiltinCommand. */
-void module_client_before_run(sd_device *dev, int builtin);
+/* Before each entry of the RUN list, which may need what those before it have asked for, and after the whole list. */
+void module_client_before_run(sd_device *dev);
 void module_client_after_run(sd_device *dev);

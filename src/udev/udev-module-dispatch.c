@@ -468,7 +468,7 @@ static void dispatch_watch(ModuleDispatch *d) {
 
         LIST_FOREACH(loaders, loader, d->loaders)
                 if (loader->step && !loader->live) {
-                        (void) event_reset_time_relative(d->event, &d->watch_source, CLOCK_MONOTONIC, WATCH_USEC, 0,
+                        (void) event_reset_time_relative(d->event, &d->watch_source, CLOCK_MONOTONIC, WATCH_USEC, USEC_PER_MSEC,
                                                          on_watch, d, 0, "module-loaders-watch", false);
                         return;
                 }
@@ -501,7 +501,7 @@ static void dispatch_start_steps(ModuleDispatch *d) {
                         log_warning_errno(r, "Failed to start a module loader, %u modules wait, trying again in %s: %m",
                                           module_queue_n_waiting(d->queue),
                                           FORMAT_TIMESPAN(SPAWN_RETRY_USEC, USEC_PER_MSEC));
-                        (void) event_reset_time_relative(d->event, &d->retry_source, CLOCK_MONOTONIC, SPAWN_RETRY_USEC, 0,
+                        (void) event_reset_time_relative(d->event, &d->retry_source, CLOCK_MONOTONIC, SPAWN_RETRY_USEC, USEC_PER_MSEC,
                                                          on_retry, d, 0, "module-loader-retry", true);
                         break;
                 }

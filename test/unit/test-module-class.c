@@ -31,6 +31,8 @@ static const struct {
         { "scsi:t-0x0d", "scsi", MODULE_CLASS_OTHER },
         { "hid:b0003g0001v0000046Dp0000C31C", "hid", MODULE_CLASS_INPUT },
         { "acpi:PNP0303:PNP030B:", "acpi", MODULE_CLASS_INPUT },
+        { "acpi:LNXPWRBN:", "acpi", MODULE_CLASS_INPUT },
+        { "acpi:PNP0C0D:", "acpi", MODULE_CLASS_INPUT },
         { "cpu:type:x86,ven0000fam0006mod005E:feature:,0000,0001", "cpu", MODULE_CLASS_IDLE },
         { "dmi:bvnAmericanMegatrendsInc.:bvrP7.30:", "dmi", MODULE_CLASS_IDLE },
         { "", "pci", MODULE_CLASS_OTHER },
