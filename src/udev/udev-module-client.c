@@ -89,8 +89,8 @@ static void add_step(const char *name, const char *alias) {
         };
 }
 
-/* libkmod hands no user data to its callback, so this is where it puts the module that is being resolved. NULL: it
- * has been seen, and what comes behind it (soft dependencies `post:`) is part of its own load. */
+/* libkmod hands no user data to its callback, so this is where it puts the module that is being resolved. NULL: what
+ * comes next is no step of its own. */
 static const char *resolving;
 
 static void on_action(struct kmod_module *module, bool install, const char *options) {
@@ -98,7 +98,10 @@ static void on_action(struct kmod_module *module, bool install, const char *opti
 
         if (!resolving)
                 return;
-        if (streq(name, resolving))
+
+        /* What comes behind the module (soft dependencies `post:`) is part of its own load. So is all from an install
+         * line on: it must be run once, and libkmod runs it each time that it gets there. */
+        if (streq(name, resolving) || install)
                 resolving = NULL;
         else if (!has_step(name))
                 add_step(name, NULL);
@@ -174,9 +177,14 @@ static bool wait_for_answer(sd_device *dev) {
                         return false;
                 }
 
-                /* Without a value (the kernel had no memory to queue it): an answer, not known which. */
-                if (info.si_code != SI_QUEUE)
+                /* The kernel had no memory to queue the value: an answer, not known which. */
+                if (info.si_code == SI_USER && info.si_pid == 0)
                         return false;
+
+                if (info.si_code != SI_QUEUE || info.si_pid != getppid()) {
+                        log_device_debug(dev, "Ignoring SIGUSR1 from process "PID_FMT".", info.si_pid);
+                        continue;
+                }
 
                 if ((uint32_t) info.si_value.sival_int >> 1 == client.last_id)
                         return !(info.si_value.sival_int & 1);

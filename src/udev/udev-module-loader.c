@@ -75,7 +75,11 @@ int module_loader_main(int fd) {
         if (r < 0)
                 log_debug_errno(r, "Failed to reset OOM score, ignoring: %m");
 
-        ctx = ASSERT_PTR(module_loader_context());
+        ctx = module_loader_context();
+        if (!ctx) {
+                log_error("Loader: libkmod had no context when it was last reloaded, leaving.");
+                return EXIT_FAILURE;
+        }
 
         for (;;) {
                 ModuleRequestStep step;

@@ -23,8 +23,9 @@
  *
  * Rule 4. The last step is always libkmod's own.
  *   - A request makes its steps in the order of its list, one after the other.
- *   - A failure does not end a request, neither that of a pre-load nor that of a module that was asked for: the next
- *     step is attempted nevertheless.
+ *   - A failure does not end a request. After that of a pre-load no other pre-load is attempted, since libkmod may
+ *     stop there or not: what was asked for comes next, in which libkmod does all of it. After that of a module that
+ *     was asked for the next step comes.
  *   - An attempt counts as asked for, and applies the blacklist, if anybody who stands there when it starts has
  *     asked for the module itself; otherwise it is a pre-load. That does not change while it is being loaded.
  *
@@ -118,6 +119,7 @@ struct ModuleStep {
         const char *alias;              /* asker's, fixed while loading */
 
         uint64_t done_serial;           /* when the last attempt ended */
+        bool failed;                    /* the last attempt did, or is lost */
         bool lost;                      /* that one ended with no result, nobody will try again, and it is not live */
         bool live;                      /* being loaded still, but there already for who only builds on it */
         bool parked;                    /* only waits, and has given its place to others */
@@ -310,6 +312,7 @@ static Request *step_end(ModuleQueue *q, ModuleStep *step, bool lost) {
         step->alias = NULL;
         step->done_serial = ++q->serial;
         step->lost = lost && !step->live;
+        step->failed = step->lost;
         step_set_live(q, step, false);
         step->died = step->given_up = false;
         memset(step->need, 0, sizeof(step->need));
@@ -417,17 +420,24 @@ static bool request_may_pass(const Request *r, const ModuleStep *step) {
 
 /* To the first step, from the current one on, that is not served yet. */
 static void request_go_on(ModuleQueue *q, Request *r) {
+        bool failed = false; /* a pre-load for what is asked for next */
+
         for (; r->current < r->n_steps; r->current++) {
                 ModuleStep *step = r->steps[r->current].step;
+                bool preload = !r->steps[r->current].alias, skip = failed && preload;
 
                 if (!request_is_served(r, step)) {
-                        if (!request_may_pass(r, step))
+                        if (!skip && !request_may_pass(r, step))
                                 return request_stand(q, r, step);
 
                         step->need[r->class]--;
                         step_update(q, step);
                 }
 
+                if (skip)
+                        continue;
+
+                failed = preload && step->failed;
                 if (step->lost)
                         r->load_yourself = true;
         }
@@ -667,10 +677,11 @@ void module_queue_done(ModuleQueue *q, ModuleStep *step, int error, usec_t now) 
         queue_forget_old_failures(q, now);
 
         served = step_end(q, step, /* lost= */ false);
-        if (error < 0)
-                step_keep_failure(q, step, now);
-        else
+        step->failed = error < 0;
+        if (error >= 0)
                 module_queue_forget_failures(q);
+        else if (!IN_SET(error, -ENOMEM, -EINTR, -EAGAIN)) /* these say nothing about the module */
+                step_keep_failure(q, step, now);
 
         requests_go_on(q, served);
         step_unref(q, step);
@@ -687,7 +698,7 @@ void module_queue_live(ModuleQueue *q, ModuleStep *step) {
                 return;
 
         step_set_live(q, step, true);
-        step->lost = false;
+        step->failed = step->lost = false;
         module_queue_forget_failures(q);
 
         /* Who may not pass stands there again. */

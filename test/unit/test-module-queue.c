@@ -994,14 +994,56 @@ static void test_steps_one_by_one(Fixture *f, gconstpointer data) {
 static void test_steps_go_on_after_failure(Fixture *f, gconstpointer data) {
         uint32_t id;
 
-        id = add_for(f, 11, "a b c=x d=x");
+        id = add_for(f, 11, "a=x b=x c=x");
         assert_attempt(f, "a", -ENOENT);
-        assert_attempt(f, "b", -EINVAL);
-        assert_attempt(f, "c", -ENODEV);
+        assert_attempt(f, "b", -ENODEV);
         assert_no_answer(f);
-        assert_attempt(f, "d", 0);
+        assert_attempt(f, "c", 0);
         assert_answer(f, 11, id, false);
         assert_empty(f);
+}
+
+/* libkmod stops at a dependency that fails, but not at a soft one. Whichever it is, it is for libkmod to say. */
+static void test_steps_failed_preload(Fixture *f, gconstpointer data) {
+        uint32_t id;
+
+        id = add_for(f, 11, "a b c m=x d e n=y");
+        assert_attempt(f, "a", 0);
+        assert_attempt(f, "b", -EINVAL);
+        assert_attempt(f, "m", -EINVAL);
+        assert_attempt(f, "d", 0);
+        assert_attempt(f, "e", 0);
+        assert_no_answer(f);
+        assert_attempt(f, "n", 0);
+        assert_answer(f, 11, id, false);
+
+        /* The same of a failure that is kept, and of one that somebody else has met. */
+        add(f, MODULE_CLASS_OTHER, "b=z");
+        assert_attempt(f, "b", -EINVAL);
+        add(f, MODULE_CLASS_OTHER, "b c m=x");
+        assert_attempt(f, "m", 0);
+        add(f, MODULE_CLASS_BUS, "b c m=x");
+        add(f, MODULE_CLASS_OTHER, "d b c n=x");
+        assert_attempt(f, "b", -EINVAL);
+        assert_attempt(f, "m", 0);
+        assert_attempt(f, "d", -ENODEV);
+        assert_attempt(f, "n", 0);
+        assert_purged(f);
+}
+
+/* An error that says nothing about the module does not answer who asks next. */
+static void test_failure_transient(Fixture *f, gconstpointer data) {
+        const int errors[] = { -ENOMEM, -EINTR, -EAGAIN };
+
+        for (size_t i = 0; i < G_N_ELEMENTS(errors); i++) {
+                add(f, MODULE_CLASS_OTHER, "m=x");
+                assert_attempt(f, "m", errors[i]);
+        }
+
+        add(f, MODULE_CLASS_OTHER, "m=x");
+        assert_attempt(f, "m", -ENODEV);
+        add(f, MODULE_CLASS_OTHER, "m=x");
+        assert_purged(f);
 }
 
 static void test_steps_same_name(Fixture *f, gconstpointer data) {
@@ -1788,7 +1830,7 @@ typedef struct ModelModule {
         const ModelRequest *starter;            /* the first that asked for it when the attempt began */
         unsigned end;                           /* in the same order as requests */
         unsigned deaths;
-        bool live, lost, failed, given_up;
+        bool live, lost, bad, failed, given_up; /* bad: how the last attempt ended; failed: that answers */
         usec_t failed_at;
 } ModelModule;
 
@@ -1840,8 +1882,15 @@ static bool model_may_pass(Model *m, const ModelRequest *r, ModelModule *module)
 }
 
 static void model_request_go_on(Model *m, ModelRequest *r) {
+        bool skip_preloads = false;
+
         for (; r->current < r->n_steps; r->current++) {
                 ModelModule *module = m->modules + r->modules[r->current];
+
+                if (skip_preloads && !r->asked_for[r->current]) {
+                        r->got_there = 0;
+                        continue;
+                }
 
                 if (!model_may_pass(m, r, module)) {
                         r->place = ++m->order;
@@ -1851,6 +1900,7 @@ static void model_request_go_on(Model *m, ModelRequest *r) {
                 }
                 r->load_yourself |= module->lost;
                 r->got_there = 0;
+                skip_preloads = module->bad && !r->asked_for[r->current];
         }
         model_request_finish(m, r);
 }
@@ -1907,6 +1957,7 @@ static void model_end(Model *m, ModelModule *module, int error, bool lost) {
         module->loading = NULL;
         module->end = ++m->order;
         module->lost = lost;
+        module->bad = lost || error < 0;
         module->deaths = 0;
         module->live = module->given_up = false;
         if (error < 0) {
@@ -2084,7 +2135,7 @@ static void model_progress(Model *m) {
                 if (module->live)
                         break;
                 module->live = true;
-                module->lost = false;
+                module->lost = module->bad = false;
                 model_void_failures(m);
                 model_go_on(m, module);
                 break;
@@ -2163,7 +2214,7 @@ static void model_give_up(Model *m) {
                 else if (needed) {
                         g_assert_true(g_ptr_array_find_with_equal_func(names, module->name, g_str_equal, NULL));
                         n_needed++;
-                        module->lost = true;
+                        module->lost = module->bad = true;
                         module->deaths = 0;
                         module->end = ++m->order;
                 }
@@ -2334,6 +2385,8 @@ int main(int argc, char **argv) {
         test("live/after-lost", test_live_after_lost);
         test("steps/one-by-one", test_steps_one_by_one);
         test("steps/go-on-after-failure", test_steps_go_on_after_failure);
+        test("steps/failed-preload", test_steps_failed_preload);
+        test("failure/transient", test_failure_transient);
         test("steps/same-name", test_steps_same_name);
         test("steps/name-is-opaque", test_steps_name_is_opaque);
         test("kind/asked-for-or-not", test_kind);
