@@ -127,5 +127,7 @@ int module_class_io_level(ModuleClass class) {
         assert(class >= 0 && class < _MODULE_CLASS_MAX);
 
         /* 4 is what a process has that asks for nothing: from there down, one for each two classes. */
-        return class <= MODULE_CLASS_STORAGE ? 0 : class <= MODULE_CLASS_DISPLAY ? 2 : class <= MODULE_CLASS_OTHER ? 4 : 6;
+        return class <= MODULE_CLASS_STORAGE ? 0 :
+               class <= MODULE_CLASS_DISPLAY ? 2 :
+               class <= MODULE_CLASS_OTHER   ? 4 : 6;
 }

@@ -5,6 +5,8 @@
  * Nothing but the walk through the RUN list happens in between, so that nothing is lost with a worker that crashes in
  * the next look-up, over a broken index say. */
 
+#if HAVE_KMOD
+
 #include <errno.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -13,7 +15,7 @@
 #include "alloc-util.h"
 #include "device-util.h"
 #include "errno-util.h"
-#include "fd-util.h"
+#include "format-util.h"
 #include "module-util.h"
 #include "signal-util.h"
 #include "string-util.h"
@@ -310,3 +312,24 @@ void module_client_after_run(sd_device *dev) {
         /* `udevadm trigger --settle` waits for the event, and then expects the driver. */
         flush(dev, client.mode == MODULE_QUEUE_WAIT || sd_device_get_trigger_uuid(dev, NULL) >= 0);
 }
+
+#else
+
+/* The dispatch does not start without libkmod, so nobody gets here. */
+
+#include "udev-module-client.h"
+
+void module_client_init(int request_fd, ModuleQueueMode mode) {
+}
+
+bool module_client_is_active(void) {
+        return false;
+}
+
+void module_client_before_run(sd_device *dev) {
+}
+
+void module_client_after_run(sd_device *dev) {
+}
+
+#endif

@@ -11,8 +11,6 @@ typedef enum ModuleQueueMode {
         MODULE_QUEUE_NO,        /* stock udevd */
         MODULE_QUEUE_YES,
         MODULE_QUEUE_WAIT,      /* every event waits for its loads, as in stock */
-        _MODULE_QUEUE_MODE_MAX,
-        _MODULE_QUEUE_MODE_INVALID = -1,
 } ModuleQueueMode;
 
 /* The most loaders that module_queue_loaders= may ask for. */

@@ -22,6 +22,7 @@
 #include "cpu-set-util.h"
 #include "device-util.h"
 #include "errno-util.h"
+#include "escape.h"
 #include "event-util.h"
 #include "fd-util.h"
 #include "fileio.h"
@@ -32,7 +33,6 @@
 #include "missing_ioprio.h"
 #include "path-util.h"
 #include "process-util.h"
-#include "signal-util.h"
 #include "socket-util.h"
 #include "string-util.h"
 #include "virt.h"
@@ -64,14 +64,17 @@
 /* As long as udevd keeps idle workers. */
 #define LOADER_IDLE_USEC (3 * USEC_PER_SEC)
 
-/* How often to look what loads are doing. In the guest 9 of 10 loads take less, and are not looked at. */
+/* How often to look what loads are doing: so long after the last start (in the guest 9 of 10 loads take less, and are
+ * not looked at), and then twice as long after each look, up to the other. */
 #define WATCH_USEC (50 * USEC_PER_MSEC)
+#define WATCH_USEC_MAX USEC_PER_SEC
 
 /* No process to be had: try again this much later. */
 #define SPAWN_RETRY_USEC (200 * USEC_PER_MSEC)
 
-/* A stop waits this long for what was asked for. systemd gives a service 90 s to stop (DefaultTimeoutStopSec=). */
-#define STOP_USEC (30 * USEC_PER_SEC)
+/* A stop waits this long for what was asked for: a little less than systemd gives a service to stop
+ * (DefaultTimeoutStopSec=90s), since after that it kills what is left of the service. */
+#define STOP_USEC (80 * USEC_PER_SEC)
 
 typedef struct Loader Loader;
 
@@ -94,6 +97,7 @@ struct ModuleDispatch {
         sd_event_source *idle_source;
         sd_event_source *retry_source;
         sd_event_source *watch_source;
+        usec_t watch_usec;
 
         bool stopping;
         bool stopped;                   /* the stop took too long: wait for nothing any more */
@@ -181,27 +185,39 @@ static void loader_set_class(Loader *loader, ModuleClass class) {
         loader->class = class;
 }
 
-/* What a step is, for the log: who asked first. */
-#define STEP_FORMAT "module %s (for %s, device %s, SEQNUM=%" PRIu64 ")"
-#define STEP_ARGS(step)                                                 \
-        module_step_name(step),                                         \
-        module_step_alias(step) ?: "another module",                    \
-        strna(module_step_device(step)),                                \
-        module_step_seqnum(step)
+/* What a step is, for the log: who asked first. A MODALIAS may hold any bytes. The caller frees it; NULL if there is
+ * no memory. */
+static char *step_describe(const ModuleStep *step) {
+        _cleanup_free_ char *alias = NULL;
+        char *s;
+
+        if (module_step_alias(step))
+                alias = cescape(module_step_alias(step));
+
+        if (asprintf(&s, "module %s (for %s, device %s, SEQNUM=%" PRIu64 ")",
+                     module_step_name(step), alias ?: "another module",
+                     strna(module_step_device(step)), module_step_seqnum(step)) < 0)
+                return NULL;
+
+        return s;
+}
 
 static int on_loader_warn(sd_event_source *s, uint64_t usec, void *userdata) {
+        _cleanup_free_ char *what = NULL;
         Loader *loader = ASSERT_PTR(userdata);
         ModuleDispatch *d = loader->dispatch;
+        usec_t takes_usec;
 
         if (!loader->step)
                 return 0;
 
-        log_warning("Loader ["PID_FMT"]: "STEP_FORMAT" takes long, %s so far. It is waited for; others go on.",
-                    loader->pid, STEP_ARGS(loader->step),
-                    FORMAT_TIMESPAN(dispatch_now(d) - loader->since_usec, USEC_PER_SEC));
+        takes_usec = dispatch_now(d) - loader->since_usec;
+        what = step_describe(loader->step);
+        log_warning("Loader ["PID_FMT"]: %s takes long, %s so far. It is waited for; others go on.",
+                    loader->pid, strna(what), FORMAT_TIMESPAN(takes_usec, USEC_PER_SEC));
 
-        /* Once a load, as often as it takes that long again. */
-        (void) sd_event_source_set_time_relative(loader->warn_source, d->warn_usec);
+        /* And again when it takes twice as long. */
+        (void) sd_event_source_set_time_relative(loader->warn_source, takes_usec);
         (void) sd_event_source_set_enabled(loader->warn_source, SD_EVENT_ONESHOT);
         return 1;
 }
@@ -244,10 +260,14 @@ static int on_loader_result(sd_event_source *s, int fd, uint32_t revents, void *
         loader->since_usec = dispatch_now(d);
         (void) sd_event_source_set_enabled(loader->warn_source, SD_EVENT_OFF);
 
-        if (result < 0)
-                log_debug_errno(result, "Loader ["PID_FMT"]: "STEP_FORMAT" failed: %m", loader->pid, STEP_ARGS(step));
-        else
-                log_debug("Loader ["PID_FMT"]: "STEP_FORMAT" is done.", loader->pid, STEP_ARGS(step));
+        if (DEBUG_LOGGING) {
+                _cleanup_free_ char *what = step_describe(step);
+
+                if (result < 0)
+                        log_debug_errno(result, "Loader ["PID_FMT"]: %s failed: %m", loader->pid, strna(what));
+                else
+                        log_debug("Loader ["PID_FMT"]: %s is done.", loader->pid, strna(what));
+        }
 
         module_queue_done(d->queue, step, result, dispatch_now(d));
 
@@ -269,9 +289,7 @@ static int on_loader_exit(sd_event_source *s, const siginfo_t *si, void *userdat
         ModuleStep *step = loader->step;
 
         if (step) {
-                _cleanup_free_ char *what = NULL;
-
-                (void) asprintf(&what, STEP_FORMAT, STEP_ARGS(step));
+                _cleanup_free_ char *what = step_describe(step);
 
                 if (module_queue_died(d->queue, step, dispatch_now(d)))
                         log_warning("Loader ["PID_FMT"] died (%s %i) at %s. It is tried once more.",
@@ -379,6 +397,12 @@ static int loader_start(Loader *loader, ModuleStep *step) {
         loader_set_step(loader, step);
         loader->since_usec = dispatch_now(d);
 
+        /* Look soon, also if it was to be later for others. */
+        if (d->watch_usec > WATCH_USEC) {
+                d->watch_usec = WATCH_USEC;
+                (void) event_source_disable(d->watch_source);
+        }
+
         (void) sd_event_source_set_time_relative(loader->warn_source, d->warn_usec);
         (void) sd_event_source_set_enabled(loader->warn_source, SD_EVENT_ONESHOT);
         return 0;
@@ -458,6 +482,7 @@ static int on_watch(sd_event_source *s, uint64_t usec, void *userdata) {
                         module_queue_park(d->queue, loader->step, process_sleeps(loader->pid));
         }
 
+        d->watch_usec = MIN(2 * d->watch_usec, WATCH_USEC_MAX);
         dispatch_start_steps(d);
         return 1;
 }
@@ -468,7 +493,8 @@ static void dispatch_watch(ModuleDispatch *d) {
 
         LIST_FOREACH(loaders, loader, d->loaders)
                 if (loader->step && !loader->live) {
-                        (void) event_reset_time_relative(d->event, &d->watch_source, CLOCK_MONOTONIC, WATCH_USEC, USEC_PER_MSEC,
+                        (void) event_reset_time_relative(d->event, &d->watch_source, CLOCK_MONOTONIC,
+                                                         d->watch_usec, USEC_PER_MSEC,
                                                          on_watch, d, 0, "module-loaders-watch", false);
                         return;
                 }
@@ -485,12 +511,19 @@ static int dispatch_get_loader(ModuleDispatch *d, Loader **ret) {
         return loader_spawn(d, ret);
 }
 
+static ModuleStep *dispatch_next_step(ModuleDispatch *d) {
+        if (d->retry_source && sd_event_source_get_enabled(d->retry_source, NULL) > 0)
+                return NULL;
+
+        return module_queue_next(d->queue, d->n_loaders_max - d->n_busy, dispatch_now(d));
+}
+
 /* Start what may start, answer who waits. To be called after every change of the queue. */
 static void dispatch_start_steps(ModuleDispatch *d) {
         ModuleStep *step;
         int r;
 
-        while ((step = module_queue_next(d->queue, d->n_loaders_max - d->n_busy, dispatch_now(d)))) {
+        while ((step = dispatch_next_step(d))) {
                 Loader *loader = NULL;
 
                 r = dispatch_get_loader(d, &loader);
@@ -501,7 +534,8 @@ static void dispatch_start_steps(ModuleDispatch *d) {
                         log_warning_errno(r, "Failed to start a module loader, %u modules wait, trying again in %s: %m",
                                           module_queue_n_waiting(d->queue),
                                           FORMAT_TIMESPAN(SPAWN_RETRY_USEC, USEC_PER_MSEC));
-                        (void) event_reset_time_relative(d->event, &d->retry_source, CLOCK_MONOTONIC, SPAWN_RETRY_USEC, USEC_PER_MSEC,
+                        (void) event_reset_time_relative(d->event, &d->retry_source, CLOCK_MONOTONIC,
+                                                         SPAWN_RETRY_USEC, USEC_PER_MSEC,
                                                          on_retry, d, 0, "module-loader-retry", true);
                         break;
                 }
@@ -553,7 +587,9 @@ static int on_request(sd_event_source *s, int fd, uint32_t revents, void *userda
                                 continue;
                         }
 
-                        return log_error_errno(n, "Failed to receive a module request: %m");
+                        /* An error returned from here would switch the source off. */
+                        log_error_errno(n, "Failed to receive a module request, ignoring: %m");
+                        break;
                 }
 
                 cmsg_close_all(&mh);
@@ -575,7 +611,7 @@ static int on_request(sd_event_source *s, int fd, uint32_t revents, void *userda
                         continue;
                 }
 
-                r = module_queue_add(d->queue, &request, dispatch_now(d));
+                r = d->stopped ? -ESHUTDOWN : module_queue_add(d->queue, &request, dispatch_now(d));
                 if (r < 0) {
                         log_error_errno(r, "Failed to queue the modules of device %s (SEQNUM=%" PRIu64 "), %s: %m",
                                         strna(request.device), request.seqnum,
@@ -675,7 +711,8 @@ int module_dispatch_start(ModuleDispatch **ret, sd_event *event, usec_t warn_use
                 .event = sd_event_ref(event),
                 .mode = config->mode,
                 .n_loaders_max = loaders_max(config),
-                .warn_usec = warn_usec,
+                .warn_usec = MAX(warn_usec, USEC_PER_SEC),
+                .watch_usec = WATCH_USEC,
                 .nice = getpriority(PRIO_PROCESS, 0),
                 .request_fds = { -EBADF, -EBADF },
         };
@@ -741,14 +778,12 @@ void module_dispatch_remove_worker(ModuleDispatch *d, pid_t pid) {
 }
 
 void module_dispatch_note_uevent(ModuleDispatch *d, sd_device *dev) {
-        sd_device_action_t action;
         const char *subsystem;
 
         if (!d)
                 return;
 
-        if (sd_device_get_action(dev, &action) >= 0 && action == SD_DEVICE_ADD &&
-            sd_device_get_subsystem(dev, &subsystem) >= 0 && streq(subsystem, "module"))
+        if (sd_device_get_subsystem(dev, &subsystem) >= 0 && streq(subsystem, "module"))
                 module_queue_forget_failures(d->queue);
 }
 
@@ -769,11 +804,13 @@ static void hand_over(const char *name, void *userdata) {
         Loader *loader = userdata;
         int r;
 
-        r = loader ? loader_send(loader, name, name) : -ECHILD;
+        /* The deny list was applied when it was asked for. */
+        r = loader ? loader_send(loader, name, NULL) : -ECHILD;
         if (r < 0)
                 log_error_errno(r, "Module %s was asked for and is not loaded, since udevd stops: %m", name);
         else
-                log_warning("Module %s is left to loader ["PID_FMT"], since udevd stops.", name, loader->pid);
+                log_warning("Module %s was asked for and is not loaded yet, and udevd stops. Loader ["PID_FMT"] loads "
+                            "it, unless it is ended with the service.", name, loader->pid);
 }
 
 static int on_stop_timeout(sd_event_source *s, uint64_t usec, void *userdata) {
@@ -781,9 +818,12 @@ static int on_stop_timeout(sd_event_source *s, uint64_t usec, void *userdata) {
         Loader *heir = NULL;
 
         LIST_FOREACH(loaders, loader, d->loaders)
-                if (loader->step)
-                        log_warning("Not waiting longer for "STEP_FORMAT"; loader ["PID_FMT"] goes on without udevd.",
-                                    STEP_ARGS(loader->step), loader->pid);
+                if (loader->step) {
+                        _cleanup_free_ char *what = step_describe(loader->step);
+
+                        log_warning("Not waiting longer for %s; loader ["PID_FMT"] goes on, unless it is ended with the "
+                                    "service.", strna(what), loader->pid);
+                }
 
         /* What is left goes to one more loader, which does it one by one, and leaves when it gets to the end of a
          * socket that nobody holds any more. */
@@ -808,8 +848,11 @@ void module_dispatch_stop(ModuleDispatch *d) {
                          module_queue_n_loading(d->queue), module_queue_n_waiting(d->queue),
                          FORMAT_TIMESPAN(STOP_USEC, USEC_PER_SEC));
                 LIST_FOREACH(loaders, loader, d->loaders)
-                        if (loader->step)
-                                log_info("Waiting for "STEP_FORMAT".", STEP_ARGS(loader->step));
+                        if (loader->step) {
+                                _cleanup_free_ char *what = step_describe(loader->step);
+
+                                log_info("Waiting for %s.", strna(what));
+                        }
         }
 
         /* Workers that are not done may still ask, so the limit is needed even if there is nothing to do now. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
+#if HAVE_KMOD
+
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -107,3 +109,19 @@ int module_loader_main(int fd) {
                         log_debug_errno(errno, "Loader: cannot send a result, ignoring: %m");
         }
 }
+
+#else
+
+#include <stdlib.h>
+
+#include "udev-module-loader.h"
+
+struct kmod_ctx *module_loader_context(void) {
+        return NULL;
+}
+
+int module_loader_main(int fd) {
+        return EXIT_FAILURE;
+}
+
+#endif

@@ -104,9 +104,9 @@ void module_queue_forget_waiter(ModuleQueue *q, pid_t waiter);
 
 /* Give up all that was asked for and is not being loaded yet, in a stop that took too long: none of it starts any
  * more, nor does the second attempt after a death. Who waits for some of it is told to load by himself, at once or
- * after what is being loaded for him; who waits for nothing but what is being loaded gets that result. Calls given_up() with each module's name: those that wait, best first, each
- * with what should have come after it, then what should have come after those being loaded. It must not call the
- * queue. Returns their number. */
+ * after what is being loaded for him; who waits for nothing but what is being loaded gets that result. Calls
+ * given_up() with each module's name: those that wait, best first, each with what should have come after it, then
+ * what should have come after those being loaded. It must not call the queue. Returns their number. */
 size_t module_queue_give_up(ModuleQueue *q, void (*given_up)(const char *name, void *userdata), void *userdata);
 
 /* The next answer that is to be sent; false if there is none. */
@@ -120,8 +120,8 @@ unsigned module_queue_n_loading(const ModuleQueue *q);  /* steps that are being 
 
 /* Of a step got from module_queue_next(). The strings live as long as the step does. alias: as in
  * ModuleRequestStep, that of the first who asked for the module itself; NULL if it is only a pre-load. The class
- * may change while it is being loaded, as requests come and go. device and seqnum are those of the request that came first; NULL and 0 if
- * all have gone on, see module_queue_live(). */
+ * may change while it is being loaded, as requests come and go. device and seqnum are those of the request that came
+ * first; NULL and 0 if all have gone on, see module_queue_live(). */
 const char *module_step_name(const ModuleStep *step);
 const char *module_step_alias(const ModuleStep *step);
 ModuleClass module_step_class(const ModuleStep *step);
