@@ -10,6 +10,8 @@ blacklist macvlan
 install veth /bin/touch /run/test/veth
 install nlmon /rig/slow $(module_file nlmon)
 install ifb /rig/hold $(module_file ifb)
+install gre /rig/count $(module_file gre)
+install udp_tunnel /bin/false
 options brd rd_nr=3
 alias fivedisks brd
 options fivedisks rd_nr=5
@@ -25,6 +27,11 @@ cat >/rig/slow <<'END'
 usleep 300000
 insmod "$1"
 END
+cat >/rig/count <<'END'
+#!/bin/sh
+echo run >>/run/test/count
+insmod "$1"
+END
 # The first one waits until it may go on, and then does nothing.
 cat >/rig/hold <<'END'
 #!/bin/sh
@@ -38,7 +45,7 @@ cat >/rig/see <<'END'
 #!/bin/sh
 cat "/sys/module/$1/initstate" >/run/test/seen 2>&1
 END
-chmod +x /rig/slow /rig/hold /rig/see
+chmod +x /rig/slow /rig/count /rig/hold /rig/see
 
 rule() {
     echo "ACTION==\"change\", SUBSYSTEM==\"mem\", KERNEL==\"null\", $1" >/etc/udev/rules.d/00-test.rules
@@ -60,6 +67,7 @@ unload() {
 outcome() {
     module_names | grep -vxF -f /run/base | sort | xargs
     [ ! -e /run/test/veth ] || echo "install line run"
+    [ ! -e /run/test/count ] || echo "install lines run: $(wc -l </run/test/count)"
     [ ! -e /run/test/seen ] || echo "program saw: $(cat /run/test/seen)"
     [ ! -e /sys/module/brd ] || echo "rd_nr=$(cat /sys/module/brd/parameters/rd_nr)"
 }
@@ -107,6 +115,9 @@ for mode in no yes wait; do
     expect "by name" 'RUN{builtin}+="kmod load dummy"' "dummy"
     expect "by alias" 'RUN{builtin}+="kmod load fs-vfat"' "fat vfat"
     expect "by MODALIAS" 'ENV{MODALIAS}="fs-vfat", RUN{builtin}+="kmod load"' "fat vfat"
+    expect "a dependency with an install line, once" 'RUN{builtin}+="kmod load ip6_gre"' \
+        "gre ip6_gre ip6_tunnel tunnel6 install lines run: 1"
+    expect "nothing more after a dependency that fails" 'RUN{builtin}+="kmod load vxlan"' ""
     expect "an alias of two modules" 'RUN{builtin}+="kmod load both"' "brd dummy minix rd_nr=3"
     expect "several, a wrong one among them" 'RUN{builtin}+="kmod load dummy nosuchmodule brd"' "brd dummy rd_nr=3"
     expect "a missing module" 'RUN{builtin}+="kmod load nosuchmodule"' ""
@@ -175,6 +186,7 @@ judge "loads: a worker is killed that waits" "$(
     pids_of "(udev-worker)" | xargs kill -KILL
     touch /run/test/go
     ended
+    [ ! -e /run/test/count ] || echo "install lines run: $(wc -l </run/test/count)"
     [ ! -e /run/test/seen ] || echo "the program was run"
 )"
 
