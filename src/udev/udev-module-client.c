@@ -50,7 +50,7 @@ void module_client_init(int request_fd, ModuleQueueMode mode) {
         client.fd = request_fd;
         client.mode = mode;
 
-        /* Answers come as SIGUSR1, see wait_for_answer(); one that comes late must not end the worker. */
+        /* Answers come as SIGUSR1, see client_wait_for_answer(); one that comes late must not end the worker. */
         assert_se(sigprocmask_many(SIG_BLOCK, NULL, SIGUSR1, -1) >= 0);
 }
 
@@ -58,7 +58,7 @@ bool module_client_is_active(void) {
         return client.fd >= 0;
 }
 
-static void drop_steps(void) {
+static void client_drop_steps(void) {
         while (client.n_steps > 0)
                 free((char *) client.steps[--client.n_steps].name);
 
@@ -67,7 +67,7 @@ static void drop_steps(void) {
 }
 
 /* It comes first for an earlier module of the same alias. */
-static bool has_step(const char *name) {
+static bool client_has_step(const char *name) {
         for (size_t i = 0; i < client.n_steps; i++)
                 if (streq(client.steps[i].name, name))
                         return true;
@@ -75,7 +75,7 @@ static bool has_step(const char *name) {
         return false;
 }
 
-static void add_step(const char *name, const char *alias) {
+static void client_add_step(const char *name, const char *alias) {
         char *n = NULL;
 
         if (client.n_steps < ELEMENTSOF(client.steps))
@@ -105,12 +105,12 @@ static void on_action(struct kmod_module *module, bool install, const char *opti
          * line on: it must be run once, and libkmod runs it each time that it gets there. */
         if (streq(name, resolving) || install)
                 resolving = NULL;
-        else if (!has_step(name))
-                add_step(name, NULL);
+        else if (!client_has_step(name))
+                client_add_step(name, NULL);
 }
 
 /* Collect the steps that the alias needs: in libkmod's order, without what is live, built in or denied. */
-static int resolve(struct kmod_ctx *ctx, const char *alias) {
+static int client_resolve(struct kmod_ctx *ctx, const char *alias) {
         _cleanup_(kmod_module_unref_listp) struct kmod_list *list = NULL;
         struct kmod_list *i;
         int r;
@@ -146,14 +146,14 @@ static int resolve(struct kmod_ctx *ctx, const char *alias) {
 
                 /* A dry run that fails has told only a part of the plan, or none. Ask all the same: the load says
                  * what is wrong, in libkmod's terms. */
-                add_step(name, client.alias);
+                client_add_step(name, client.alias);
         }
 
         return client.overflow ? -E2BIG : 0;
 }
 
 /* Returns true if the manager has done it, false if the worker has to. */
-static bool wait_for_answer(sd_device *dev) {
+static bool client_wait_for_answer(sd_device *dev) {
         sigset_t mask;
 
         assert_se(sigemptyset(&mask) >= 0);
@@ -212,7 +212,7 @@ static ModuleClass device_class(sd_device *dev) {
         return module_class_from_modalias(modalias, subsystem);
 }
 
-static int send_request(sd_device *dev, bool wait) {
+static int client_send_request(sd_device *dev, bool wait) {
         static char buffer[MODULE_MESSAGE_MAX];
         ModuleRequest request;
         size_t size;
@@ -238,34 +238,34 @@ static int send_request(sd_device *dev, bool wait) {
         return RET_NERRNO(send(client.fd, buffer, size, MSG_NOSIGNAL));
 }
 
-static void flush(sd_device *dev, bool wait) {
+static void client_flush(sd_device *dev, bool wait) {
         bool done;
         int r;
 
         if (client.n_steps == 0)
-                return drop_steps();
+                return client_drop_steps();
 
-        r = send_request(dev, wait);
+        r = client_send_request(dev, wait);
         if (r < 0)
                 log_device_warning_errno(dev, r, "Failed to ask for %zu module loads, loading here: %m", client.n_steps);
 
-        done = r >= 0 && (!wait || wait_for_answer(dev));
+        done = r >= 0 && (!wait || client_wait_for_answer(dev));
         if (!done)
                 (void) module_load_and_warn(module_loader_context(), client.alias, /* verbose = */ false);
 
-        drop_steps();
+        client_drop_steps();
 }
 
-static void load(struct kmod_ctx *ctx, sd_device *dev, const char *alias) {
+static void client_load(struct kmod_ctx *ctx, sd_device *dev, const char *alias) {
         int r;
 
         /* One after the other, as in stock. */
-        flush(dev, /* wait = */ true);
+        client_flush(dev, /* wait = */ true);
 
-        r = resolve(ctx, alias);
+        r = client_resolve(ctx, alias);
         if (IN_SET(r, -E2BIG, -ENOMEM)) {
                 log_device_debug_errno(dev, r, "Cannot hold what '%s' needs, loading here: %m", alias);
-                drop_steps();
+                client_drop_steps();
                 (void) module_load_and_warn(ctx, alias, /* verbose = */ false);
         }
 }
@@ -283,14 +283,14 @@ int module_client_load(struct kmod_ctx *ctx, sd_device *dev, char **modules) {
                 if (r < 0)
                         return log_device_warning_errno(dev, r, "Failed to read property \"MODALIAS\": %m");
 
-                load(ctx, dev, modalias);
+                client_load(ctx, dev, modalias);
         } else
                 STRV_FOREACH(module, modules)
-                        load(ctx, dev, *module);
+                        client_load(ctx, dev, *module);
 
         /* A rule that loads by IMPORT or PROGRAM goes on with the module there. */
         if (!client.in_run)
-                flush(dev, /* wait = */ true);
+                client_flush(dev, /* wait = */ true);
 
         return 0;
 }
@@ -300,7 +300,7 @@ void module_client_before_run(sd_device *dev) {
                 return;
 
         client.in_run = true;
-        flush(dev, /* wait = */ true);
+        client_flush(dev, /* wait = */ true);
 }
 
 void module_client_after_run(sd_device *dev) {
@@ -310,7 +310,7 @@ void module_client_after_run(sd_device *dev) {
         client.in_run = false;
 
         /* `udevadm trigger --settle` waits for the event, and then expects the driver. */
-        flush(dev, client.mode == MODULE_QUEUE_WAIT || sd_device_get_trigger_uuid(dev, NULL) >= 0);
+        client_flush(dev, client.mode == MODULE_QUEUE_WAIT || sd_device_get_trigger_uuid(dev, NULL) >= 0);
 }
 
 #else

@@ -629,7 +629,7 @@ static int on_request(sd_event_source *s, int fd, uint32_t revents, void *userda
         return 1;
 }
 
-static unsigned places(unsigned n_loaders) {
+static unsigned places_for(unsigned n_loaders) {
         int n_cpus;
 
         n_cpus = cpus_in_affinity_mask();
@@ -661,7 +661,7 @@ static int dispatch_open(ModuleDispatch *d) {
 
         (void) sd_event_source_set_description(d->request_source, "module-requests");
 
-        return module_queue_new(&d->queue, places(d->n_loaders_max));
+        return module_queue_new(&d->queue, places_for(d->n_loaders_max));
 }
 
 static unsigned loaders_max(const ModuleConfig *config) {
@@ -800,7 +800,7 @@ void module_dispatch_reload(ModuleDispatch *d) {
                         loader->leave = true;
 }
 
-static void hand_over(const char *name, void *userdata) {
+static void dispatch_hand_over(const char *name, void *userdata) {
         Loader *loader = userdata;
         int r;
 
@@ -829,7 +829,7 @@ static int on_stop_timeout(sd_event_source *s, uint64_t usec, void *userdata) {
          * socket that nobody holds any more. */
         if (module_dispatch_is_busy(d))
                 (void) loader_spawn(d, &heir);
-        (void) module_queue_give_up(d->queue, hand_over, heir);
+        (void) module_queue_give_up(d->queue, dispatch_hand_over, heir);
         dispatch_send_answers(d);
         d->stopped = true;
         return 1;
