@@ -58,14 +58,15 @@
  * for 1 s in the guest, with 64 for 0.3 s. */
 #define LOADERS_MAX 64U
 #define LOADERS_MIN 4U
-/* A loader at work on a large driver takes some 10 MiB (the file, read in, and the module). */
+/* Chosen, not measured: a loader needs room for the file of a driver and for the driver, of which large ones have some
+ * MiB each. */
 #define LOADER_MEMORY_BYTES (32U * 1024U * 1024U)
 
 /* As long as udevd keeps idle workers. */
 #define LOADER_IDLE_USEC (3 * USEC_PER_SEC)
 
-/* How often to look what loads are doing: so long after the last start (in the guest 9 of 10 loads take less, and are
- * not looked at), and then twice as long after each look, up to the other. */
+/* How often to look what loads are doing: so long after the last start (a quarter of the loads in the guest have ended
+ * by then), and then twice as long after each look, up to the other. */
 #define WATCH_USEC (50 * USEC_PER_MSEC)
 #define WATCH_USEC_MAX USEC_PER_SEC
 

@@ -10,8 +10,9 @@
 
 #include "udev-module-queue.h"
 
-/* The longest message, bytes. A worker loads by itself what does not fit. 20 modules of one `cpu:` MODALIAS, the
- * longest request seen, take under 4 KiB; names are 56 bytes at most in Linux (MODULE_NAME_LEN). */
+/* The longest message, bytes: room for all the steps that a request may have, with names of 56 bytes, the most that
+ * Linux has (MODULE_NAME_LEN), and an alias of PATH_MAX, the most that libkmod looks up. A worker loads by itself what
+ * does not fit. */
 #define MODULE_MESSAGE_MAX (64U * 1024U)
 
 /* Put the request into buffer (of MODULE_MESSAGE_MAX bytes). Its `waiter` only says whether somebody waits (not 0):

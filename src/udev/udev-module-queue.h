@@ -21,12 +21,12 @@
 #define MODULE_QUEUE_FAILURE_USEC (3 * USEC_PER_SEC)
 
 /* Bounded ageing: what was asked for goes before what was asked for this much later in the next better class
- * (twice as much later in the class above that, …). No coldplug in data/machines is as long, so within one the
- * classes are strict; an idle module waits for newer ones for 70 s at most. */
+ * (twice as much later in the class above that, …). That is more than the coldplug of the guest's rich machine takes,
+ * so within one the classes are strict; an idle module waits for newer ones for 70 s at most. */
 #define MODULE_QUEUE_AGE_USEC (10 * USEC_PER_SEC)
 
-/* What one request may consist of; more is refused with -E2BIG. The longest list that libkmod gives on Linux
- * 6.1 and 6.12 is far below (`cpu:` aliases: 20 modules). */
+/* What one request may consist of; more is refused with -E2BIG. The longest lists seen are far below: those of
+ * `cpu:` aliases, with up to 20 modules. */
 #define MODULE_REQUEST_STEPS_MAX 512U
 
 typedef struct ModuleQueue ModuleQueue;
