@@ -26,7 +26,7 @@ fail() {
 
 # The same, for a wrong command line.
 fail_usage() {
-    printf "%s: error: %s (try '%s --help')\n" "$ME" "$*" "$ME" >&2
+    printf "%s: error: %s (try '%s --help')\n" "$ME" "$*" "$0" >&2
     exit 2
 }
 

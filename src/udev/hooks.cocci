@@ -185,6 +185,7 @@ expression E;
 @@
  udev_event_execute_run(UdevEvent *event, ...) { ...
    UdevBuiltinCommand builtin = E;
++
 +  module_client_before_run(event->dev);
    ... }
 

@@ -104,8 +104,8 @@ ModuleClass module_class_from_modalias(const char *modalias, const char *subsyst
         return MODULE_CLASS_OTHER;
 }
 
-/* Found by measurement in the guest, see README. Bus and storage go before the workers (nice 0), since what they
- * find is what everybody waits for. */
+/* Bus and storage go before the workers (nice 0), since what they find is what everybody waits for. Storage at -15 and
+ * input at -10 made no difference in the guest. */
 int module_class_nice(ModuleClass class) {
         static const int table[_MODULE_CLASS_MAX] = {
                 [MODULE_CLASS_BUS]     = -10,

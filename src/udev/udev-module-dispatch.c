@@ -723,7 +723,7 @@ int module_dispatch_start(ModuleDispatch **ret, sd_event *event, usec_t warn_use
                 return log_error_errno(r, "Failed to set up the module queue, it stays off, "
                                        "workers load modules by themselves: %m");
 
-        log_debug("The module queue is on, with %u loaders at most%s.", d->n_loaders_max,
+        log_info("The module queue is on, with %u loaders at most%s.", d->n_loaders_max,
                   d->mode == MODULE_QUEUE_WAIT ? ", events wait" : "");
 
         *ret = TAKE_PTR(d);

@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The model, as far as the queue keeps it. The numbers are those of the whole design; the tests in
- * test/unit/test-module-queue.c are sorted by them.
+/* The model, as far as the queue keeps it; the tests in test/unit/test-module-queue.c are sorted by its rules. The
+ * others are kept elsewhere: `udevadm settle` means what it meant, no load and no unread uevent of one is left when it
+ * returns (2, udev-module-dispatch.c); a load is never killed, what takes long is named in the log (6) and the manager
+ * never blocks (8, both udev-module-dispatch.c); switched off, udevd is stock's (10, hooks.cocci).
  *
  * A request is a list of steps, each of them a module that must be attempted. It stands at exactly one of them at
  * any time; when that one is served, it goes on to the next that is not served yet, and after the last one it is
  * finished. A step (ModuleStep) is shared by all requests that name its module. It is idle as long as nobody stands
  * there, waiting from when the first request gets there, and loading from module_queue_next() until the attempt
  * ends.
+ *
+ * Rule 1. A load holds only what waits for it.
+ *   - Who needs a module only as a pre-load goes on as soon as it is live. The load may end much later: at its end
+ *     the kernel waits for all asynchronous probes in the system.
  *
  * Rule 3. Share, never drop.
  *   - The end of an attempt serves every request that needs the module and was added before that end, wherever it
@@ -16,10 +22,6 @@
  *   - Who asks after the end gets a new attempt: no result is kept for good. Except: a failure answers whoever gets
  *     there less than MODULE_QUEUE_FAILURE_USEC after it, unless any module was loaded since, by us or by others, or
  *     the configuration was read again: then all kept failures are void.
- *
- * Rule 1. A load holds only what waits for it.
- *   - Who needs a module only as a pre-load goes on as soon as it is live. The load may end much later: at its end
- *     the kernel waits for all asynchronous probes in the system.
  *
  * Rule 4. The last step is always libkmod's own.
  *   - A request makes its steps in the order of its list, one after the other.
