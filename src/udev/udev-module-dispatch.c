@@ -55,7 +55,7 @@
 #define PLACES_PER_CPU 2U
 
 /* Loaders, so loads that are at work or wait. One slow asynchronous probe holds all of them: with 32 the CPU idles
- * for 1 s in the guest, with 64 for 0.3 s. */
+ * for 0.9 to 1.0 s in the guest, with 64 for 0.2 to 0.5 s. */
 #define LOADERS_MAX 64U
 #define LOADERS_MIN 4U
 /* Chosen, not measured: a loader needs room for the file of a driver and for the driver, of which large ones have some
