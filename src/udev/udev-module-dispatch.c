@@ -465,7 +465,7 @@ static bool process_sleeps(pid_t pid) {
  *
  * finit_module() returns when all asynchronous probes in the system have ended, also those of other modules: one slow
  * disk controller holds every load. What builds on the module needs not wait for that, and in stock does not either:
- * there it finds the module live. The kernel tells nobody, so look.
+ * there it finds the module live. So look. (Linux 6.1 also sends the module's `add` uevent at that time.)
  *
  * And a driver may sleep in its probe. Then others can use the CPU. */
 static int on_watch(sd_event_source *s, uint64_t usec, void *userdata) {
@@ -724,7 +724,7 @@ int module_dispatch_start(ModuleDispatch **ret, sd_event *event, usec_t warn_use
                                        "workers load modules by themselves: %m");
 
         log_info("The module queue is on, with %u loaders at most%s.", d->n_loaders_max,
-                  d->mode == MODULE_QUEUE_WAIT ? ", events wait" : "");
+                 d->mode == MODULE_QUEUE_WAIT ? ", events wait" : "");
 
         *ret = TAKE_PTR(d);
         return 0;
