@@ -101,7 +101,39 @@ ModuleClass module_class_from_modalias(const char *modalias, const char *subsyst
                                 return rule->class;
                 }
 
-        return MODULE_CLASS_OTHER;
+        return _MODULE_CLASS_INVALID;
+}
+
+/* The first match counts. */
+static const struct {
+        const char *directory;  /* under kernel/ */
+        ModuleClass class;
+} directory_rules[] = {
+        { "drivers/usb/host/",     MODULE_CLASS_BUS     },
+        { "drivers/ata/",          MODULE_CLASS_STORAGE },
+        { "drivers/nvme/host/",    MODULE_CLASS_STORAGE },
+        { "drivers/scsi/",         MODULE_CLASS_STORAGE },
+        { "drivers/hid/",          MODULE_CLASS_INPUT   },
+        { "drivers/input/",        MODULE_CLASS_INPUT   },
+        { "drivers/net/",          MODULE_CLASS_NETWORK },
+        { "sound/",                MODULE_CLASS_SOUND   },
+};
+
+ModuleClass module_class_from_path(const char *path) {
+        const char *p;
+
+        p = path ? strstr(path, "/kernel/") : NULL;
+        if (p)
+                for (size_t i = 0; i < ELEMENTSOF(directory_rules); i++)
+                        if (startswith(p + strlen("/kernel/"), directory_rules[i].directory))
+                                return directory_rules[i].class;
+
+        return _MODULE_CLASS_INVALID;
+}
+
+ModuleClass module_class_best(ModuleClass a, ModuleClass b) {
+        /* As unsigned, what is invalid is the largest. */
+        return (unsigned) a < (unsigned) b ? a : b;
 }
 
 /* Bus and storage go before the workers (nice 0), since what they find is what everybody waits for. Storage at -15 and

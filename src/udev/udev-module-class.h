@@ -26,8 +26,15 @@ const char *module_class_to_string(ModuleClass class);
 ModuleClass module_class_from_string(const char *s);
 
 /* The class of what a device with this MODALIAS needs. Both strings may be NULL, and hold any bytes: a
- * MODALIAS of a USB device is chosen by who built it. Never fails: what is not known is OTHER. */
+ * MODALIAS of a USB device is chosen by who built it. _MODULE_CLASS_INVALID: they say nothing. */
 ModuleClass module_class_from_modalias(const char *modalias, const char *subsystem);
+
+/* The class of a module by the directory in which its file lies, …/kernel/drivers/usb/host/xhci-hcd.ko say.
+ * _MODULE_CLASS_INVALID if that says nothing, and for NULL. */
+ModuleClass module_class_from_path(const char *path);
+
+/* The better one; _MODULE_CLASS_INVALID is worse than all. */
+ModuleClass module_class_best(ModuleClass a, ModuleClass b);
 
 /* CPU priority (nice, −20 … 19) and I/O priority (best-effort level, 0 … 7) of a loader at work for a class. */
 int module_class_nice(ModuleClass class);

@@ -25,6 +25,7 @@
 #include "udev-module-client.h"
 #include "udev-module-loader.h"
 #include "udev-module-message.h"
+#include "udev-module-plan.h"
 
 typedef struct Client {
         int fd;
@@ -32,11 +33,7 @@ typedef struct Client {
         uint32_t last_id;
         bool in_run;                    /* between the first entry of a RUN list and its end */
 
-        /* Looked up, and not asked for yet */
-        char *alias;                    /* the steps' alias points here; NULL if there is nothing */
-        ModuleRequestStep steps[MODULE_REQUEST_STEPS_MAX]; /* names owned */
-        size_t n_steps;
-        bool overflow;                  /* there are more steps than there is room for */
+        ModulePlan plan;                /* looked up, and not asked for yet */
 } Client;
 
 static Client client = {
@@ -56,100 +53,6 @@ void module_client_init(int request_fd, ModuleQueueMode mode) {
 
 bool module_client_is_active(void) {
         return client.fd >= 0;
-}
-
-static void client_drop_steps(void) {
-        while (client.n_steps > 0)
-                free((char *) client.steps[--client.n_steps].name);
-
-        client.alias = mfree(client.alias);
-        client.overflow = false;
-}
-
-/* It comes first for an earlier module of the same alias. */
-static bool client_has_step(const char *name) {
-        for (size_t i = 0; i < client.n_steps; i++)
-                if (streq(client.steps[i].name, name))
-                        return true;
-
-        return false;
-}
-
-static void client_add_step(const char *name, const char *alias) {
-        char *n = NULL;
-
-        if (client.n_steps < ELEMENTSOF(client.steps))
-                n = strdup(name);
-        if (!n) {
-                client.overflow = true;
-                return;
-        }
-
-        client.steps[client.n_steps++] = (ModuleRequestStep) {
-                .name = n,
-                .alias = alias,
-        };
-}
-
-/* libkmod hands no user data to its callback, so this is where it puts the module that is being resolved. NULL: what
- * comes next is no step of its own. */
-static const char *resolving;
-
-static void on_action(struct kmod_module *module, bool install, const char *options) {
-        const char *name = kmod_module_get_name(module);
-
-        if (!resolving)
-                return;
-
-        /* What comes behind the module (soft dependencies `post:`) is part of its own load. So is all from an install
-         * line on: it must be run once, and libkmod runs it each time that it gets there. */
-        if (streq(name, resolving) || install)
-                resolving = NULL;
-        else if (!client_has_step(name))
-                client_add_step(name, NULL);
-}
-
-/* Collect the steps that the alias needs: in libkmod's order, without what is live, built in or denied. */
-static int client_resolve(struct kmod_ctx *ctx, const char *alias) {
-        _cleanup_(kmod_module_unref_listp) struct kmod_list *list = NULL;
-        struct kmod_list *i;
-        int r;
-
-        assert(!client.alias);
-
-        r = kmod_module_new_from_lookup(ctx, alias, &list);
-        if (r < 0)
-                return log_debug_errno(r, "Cannot look up '%s': %m", alias);
-        if (!list)
-                return log_debug_errno(SYNTHETIC_ERRNO(ENOENT), "No module for '%s'.", alias);
-
-        client.alias = strdup(alias);
-        if (!client.alias)
-                return -ENOMEM;
-
-        kmod_list_foreach(i, list) {
-                _cleanup_(kmod_module_unrefp) struct kmod_module *module = kmod_module_get_module(i);
-                const char *name = kmod_module_get_name(module);
-
-                if (IN_SET(kmod_module_get_initstate(module), KMOD_MODULE_BUILTIN, KMOD_MODULE_LIVE)) {
-                        log_debug("Module %s is there already.", name);
-                        continue;
-                }
-
-                resolving = name;
-                r = kmod_module_probe_insert_module(
-                                module, KMOD_PROBE_APPLY_BLACKLIST|KMOD_PROBE_DRY_RUN, NULL, NULL, NULL, on_action);
-                if (r == KMOD_PROBE_APPLY_BLACKLIST) {
-                        log_debug("Module %s is deny-listed.", name);
-                        continue;
-                }
-
-                /* A dry run that fails has told only a part of the plan, or none. Ask all the same: the load says
-                 * what is wrong, in libkmod's terms. */
-                client_add_step(name, client.alias);
-        }
-
-        return client.overflow ? -E2BIG : 0;
 }
 
 /* Returns true if the manager has done it, false if the worker has to. */
@@ -209,7 +112,9 @@ static ModuleClass device_class(sd_device *dev) {
 
         (void) sd_device_get_property_value(dev, "MODALIAS", &modalias);
         (void) sd_device_get_subsystem(dev, &subsystem);
-        return module_class_from_modalias(modalias, subsystem);
+
+        class = module_class_best(module_class_from_modalias(modalias, subsystem), client.plan.class);
+        return class >= 0 ? class : MODULE_CLASS_OTHER;
 }
 
 static int client_send_request(sd_device *dev, bool wait) {
@@ -225,8 +130,8 @@ static int client_send_request(sd_device *dev, bool wait) {
                 .class = device_class(dev),
                 .waiter = wait,
                 .id = client.last_id,
-                .steps = client.steps,
-                .n_steps = client.n_steps,
+                .steps = client.plan.steps,
+                .n_steps = client.plan.n_steps,
         };
         (void) sd_device_get_seqnum(dev, &request.seqnum);
         (void) sd_device_get_devpath(dev, &request.device);
@@ -242,18 +147,18 @@ static void client_flush(sd_device *dev, bool wait) {
         bool done;
         int r;
 
-        if (client.n_steps == 0)
-                return client_drop_steps();
+        if (client.plan.n_steps == 0)
+                return module_plan_clear(&client.plan);
 
         r = client_send_request(dev, wait);
         if (r < 0)
-                log_device_warning_errno(dev, r, "Failed to ask for %zu module loads, loading here: %m", client.n_steps);
+                log_device_warning_errno(dev, r, "Failed to ask for %zu module loads, loading here: %m", client.plan.n_steps);
 
         done = r >= 0 && (!wait || client_wait_for_answer(dev));
         if (!done)
-                (void) module_load_and_warn(module_loader_context(), client.alias, /* verbose = */ false);
+                (void) module_load_and_warn(module_loader_context(), client.plan.alias, /* verbose = */ false);
 
-        client_drop_steps();
+        module_plan_clear(&client.plan);
 }
 
 static void client_load(struct kmod_ctx *ctx, sd_device *dev, const char *alias) {
@@ -262,10 +167,9 @@ static void client_load(struct kmod_ctx *ctx, sd_device *dev, const char *alias)
         /* One after the other, as in stock. */
         client_flush(dev, /* wait = */ true);
 
-        r = client_resolve(ctx, alias);
-        if (IN_SET(r, -E2BIG, -ENOMEM)) {
+        r = module_plan_resolve(&client.plan, ctx, alias);
+        if (r < 0) {
                 log_device_debug_errno(dev, r, "Cannot hold what '%s' needs, loading here: %m", alias);
-                client_drop_steps();
                 (void) module_load_and_warn(ctx, alias, /* verbose = */ false);
         }
 }
