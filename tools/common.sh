@@ -68,46 +68,91 @@ apt_install() {
     run_logged "$BUILD/apt.log" "${install[@]}" || fail "cannot install ${missing[*]}"
 }
 
-# apt_sources LIST SOURCES: turn the machine's own apt sources into deb-src entries, the one-line ones in the file
-# LIST and the deb822 stanzas in the file SOURCES.
+# apt_sources TYPE SUITE LIST SOURCES: turn the machine's own apt sources into entries of TYPE (deb or deb-src), the
+# one-line ones in the file LIST and the deb822 stanzas in the file SOURCES. If SUITE is not empty: of that release
+# instead of the machine's own (bookworm-updates becomes trixie-updates, say), and nothing of other suites. Which
+# architectures they are limited to is left out.
 apt_sources() {
-    local SOURCE_LIST SOURCE_PARTS
+    local SOURCE_LIST SOURCE_PARTS own variables translate
     eval "$(apt-config shell SOURCE_LIST Dir::Etc::sourcelist/f SOURCE_PARTS Dir::Etc::sourceparts/d)"
+    own=$(sed -nE 's/^VERSION_CODENAME="?([^"]*)"?$/\1/p' /etc/os-release)
+    variables=(-v type="$1" -v suite="$2" -v own="$own")
+
+    # A suite as it is wanted; empty: not wanted.
+    translate='
+        function translate(word) {
+            if (!suite)
+                return word
+            if (word == own || index(word, own "-") == 1)
+                return suite substr(word, length(own) + 1)
+            return ""
+        }'
 
     # Either may be missing.
-    find "$SOURCE_LIST" "$SOURCE_PARTS" -maxdepth 1 -name '*.list' -exec awk '
+    find "$SOURCE_LIST" "$SOURCE_PARTS" -maxdepth 1 -name '*.list' -exec awk "${variables[@]}" "$translate"'
         $1 ~ /^deb(-src)?$/ && !/cdrom:/ {
             sub(/#.*/, "")
-            $1 = "deb-src"
-            if (!seen[$0]++)
+            sub(/arch=[^] \t]*/, "")
+            sub(/\[[ \t]*\]/, "")
+            $1 = type
+            i = 2
+            if ($i ~ /^\[/)
+                while ($(i++) !~ /\]$/ && i < NF)
+                    ;
+            $(i + 1) = translate($(i + 1))
+            if ($(i + 1) != "" && !seen[$0]++)
                 print
-        }' {} + >"$1" 2>/dev/null || true
+        }' {} + >"$3" 2>/dev/null || true
 
-    # An empty line ends a stanza, as does the end of a file.
-    find "$SOURCE_PARTS" -maxdepth 1 -name '*.sources' -exec awk '
+    # An empty line ends a stanza, as does the end of a file. A line that begins with a blank continues its field.
+    find "$SOURCE_PARTS" -maxdepth 1 -name '*.sources' -exec awk "${variables[@]}" "$translate"'
         function end_stanza() {
-            if (types && enabled && !seen[stanza]++)
-                print stanza
-            stanza = ""
+            if (types && enabled && suites != "") {
+                stanza = stanza "Suites:" suites "\n"
+                if (!seen[stanza]++)
+                    print stanza
+            }
+            stanza = suites = ""
             types = 0
             enabled = 1
         }
         FNR == 1                  { end_stanza() }
         /^#/                      { next }
         /^[[:space:]]*$/          { end_stanza(); next }
-        tolower($0) ~ /^types:/   { $0 = "Types: deb-src"; types = 1 }
+        /^[^[:space:]]/           { field = tolower($0); sub(/:.*/, "", field) }
+        field == "architectures"  { next }
+        field == "suites" {
+            sub(/^[^[:space:]]*:/, "")
+            for (i = 1; i <= NF; i++)
+                if (translate($i) != "")
+                    suites = suites " " translate($i)
+            next
+        }
+        field == "types"          { $0 = "Types: " type; types = 1 }
         tolower($0) ~ /^enabled:[[:space:]]*(no|false|without|off|disable|0)[[:space:]]*$/ { enabled = 0 }
                                   { stanza = stanza $0 "\n" }
-        END                       { end_stanza() }' {} + >"$2" 2>/dev/null || true
+        END                       { end_stanza() }' {} + >"$4" 2>/dev/null || true
 }
 
-# apt_private apt-get|apt-cache ARGUMENT…: with deb-src entries, lists and caches of our own; the machine's apt
-# configuration is read, never changed.
+# apt_private [--suite SUITE] [--arch ARCHITECTURE] apt-get|apt-cache ARGUMENT…: with entries, lists and caches of our
+# own, for source packages, or for binary packages of ARCHITECTURE; of the release SUITE (trixie, say), or of the
+# machine's own. The machine's apt configuration is read, never changed.
 apt_private() {
-    local command=$1 dir=$SOURCES/apt
+    local suite='' type=deb-src options=(-o APT::Sandbox::User=root) dir command
+    while [[ $1 == --* ]]; do
+        case $1 in
+            --suite) suite=$2 ;;
+            --arch) type=deb; options+=(-o "APT::Architecture=$2" -o "APT::Architectures=$2") ;;
+            *) fail "apt_private: unknown option $1" ;;
+        esac
+        shift 2
+    done
+    command=$1
     shift
+
+    dir=$SOURCES/apt/${suite:-own}-$type
     mkdir -p "$dir/sources.d" "$dir/lists/partial" "$dir/cache/archives/partial"
-    apt_sources "$dir/sources.d/machine.list" "$dir/sources.d/machine.sources"
+    apt_sources "$type" "$suite" "$dir/sources.d/machine.list" "$dir/sources.d/machine.sources"
     "$command" -o Dir::Etc::sourcelist=/dev/null -o Dir::Etc::sourceparts="$dir/sources.d" \
-        -o Dir::State::lists="$dir/lists" -o Dir::Cache="$dir/cache" -o APT::Sandbox::User=root "$@"
+        -o Dir::State::lists="$dir/lists" -o Dir::Cache="$dir/cache" "${options[@]}" "$@"
 }
