@@ -48,27 +48,14 @@
 #define PRIORITY_RESULTS  (SD_EVENT_PRIORITY_NORMAL + 10)
 #define PRIORITY_EXITS    (SD_EVENT_PRIORITY_NORMAL + 20)
 
-/* Loads that are at work at once: enough to keep the CPUs busy, few enough that the order counts. Measured in the
- * guest on one CPU, with 4, 8, 16 and 32 (and only live ones parked): settle does not differ, the last disk comes at
- * 6.2, 6.8, 7.0 and 7.1 s. */
-#define PLACES_MIN 4U
-#define PLACES_PER_CPU 2U
-
-/* Loaders, so loads that are at work or wait. One slow asynchronous probe holds all of them: with 32 the CPU idles
- * for 0.9 to 1.0 s in the guest, with 64 for 0.2 to 0.5 s. */
-#define LOADERS_MAX 64U
 #define LOADERS_MIN 4U
+
 /* Chosen, not measured: a loader needs room for the file of a driver and for the driver, of which large ones have some
  * MiB each. */
 #define LOADER_MEMORY_BYTES (32U * 1024U * 1024U)
 
 /* As long as udevd keeps idle workers. */
 #define LOADER_IDLE_USEC (3 * USEC_PER_SEC)
-
-/* How often to look what loads are doing: so long after the last start (a quarter of the loads in the guest have ended
- * by then), and then twice as long after each look, up to the other. */
-#define WATCH_USEC (50 * USEC_PER_MSEC)
-#define WATCH_USEC_MAX USEC_PER_SEC
 
 /* No process to be had: try again this much later. */
 #define SPAWN_RETRY_USEC (200 * USEC_PER_MSEC)
@@ -399,8 +386,8 @@ static int loader_start(Loader *loader, ModuleStep *step) {
         loader->since_usec = dispatch_now(d);
 
         /* Look soon, also if it was to be later for others. */
-        if (d->watch_usec > WATCH_USEC) {
-                d->watch_usec = WATCH_USEC;
+        if (d->watch_usec > MODULE_WATCH_USEC) {
+                d->watch_usec = MODULE_WATCH_USEC;
                 (void) event_source_disable(d->watch_source);
         }
 
@@ -473,7 +460,7 @@ static int on_watch(sd_event_source *s, uint64_t usec, void *userdata) {
         usec_t now_usec = dispatch_now(d);
 
         LIST_FOREACH(loaders, loader, d->loaders) {
-                if (!loader->step || loader->live || now_usec < usec_add(loader->since_usec, WATCH_USEC))
+                if (!loader->step || loader->live || now_usec < usec_add(loader->since_usec, MODULE_WATCH_USEC))
                         continue;
 
                 if (module_is_live(module_step_name(loader->step))) {
@@ -483,7 +470,7 @@ static int on_watch(sd_event_source *s, uint64_t usec, void *userdata) {
                         module_queue_park(d->queue, loader->step, process_sleeps(loader->pid));
         }
 
-        d->watch_usec = MIN(2 * d->watch_usec, WATCH_USEC_MAX);
+        d->watch_usec = MIN(2 * d->watch_usec, MODULE_WATCH_USEC_MAX);
         dispatch_start_steps(d);
         return 1;
 }
@@ -639,7 +626,7 @@ static unsigned places_for(unsigned n_loaders) {
                 n_cpus = 1;
         }
 
-        return MIN(n_loaders, MAX(PLACES_MIN, n_cpus * PLACES_PER_CPU));
+        return MIN(n_loaders, MAX(MODULE_PLACES_MIN, n_cpus * MODULE_PLACES_PER_CPU));
 }
 
 static int dispatch_open(ModuleDispatch *d) {
@@ -669,7 +656,7 @@ static unsigned loaders_max(const ModuleConfig *config) {
         if (config->loaders > 0)
                 return config->loaders;
 
-        return CLAMP(physical_memory() / LOADER_MEMORY_BYTES, LOADERS_MIN, LOADERS_MAX);
+        return CLAMP(physical_memory() / LOADER_MEMORY_BYTES, LOADERS_MIN, MODULE_LOADERS_MAX);
 }
 
 /* What keeps the queue from working here, or NULL. */
@@ -713,7 +700,7 @@ int module_dispatch_start(ModuleDispatch **ret, sd_event *event, usec_t warn_use
                 .mode = config->mode,
                 .n_loaders_max = loaders_max(config),
                 .warn_usec = MAX(warn_usec, USEC_PER_SEC),
-                .watch_usec = WATCH_USEC,
+                .watch_usec = MODULE_WATCH_USEC,
                 .nice = getpriority(PRIO_PROCESS, 0),
                 .request_fds = { -EBADF, -EBADF },
         };
