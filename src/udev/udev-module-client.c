@@ -100,9 +100,10 @@ static bool client_wait_for_answer(sd_device *dev) {
 
 static ModuleClass device_class(sd_device *dev) {
         const char *value = NULL, *modalias = NULL, *subsystem = NULL;
-        ModuleClass class;
 
         if (sd_device_get_property_value(dev, "MODULE_QUEUE_CLASS", &value) >= 0) {
+                ModuleClass class;
+
                 class = module_class_from_string(value);
                 if (class >= 0)
                         return class;
@@ -113,8 +114,7 @@ static ModuleClass device_class(sd_device *dev) {
         (void) sd_device_get_property_value(dev, "MODALIAS", &modalias);
         (void) sd_device_get_subsystem(dev, &subsystem);
 
-        class = module_class_best(module_class_from_modalias(modalias, subsystem), client.plan.class);
-        return class >= 0 ? class : MODULE_CLASS_OTHER;
+        return module_plan_class(&client.plan, modalias, subsystem);
 }
 
 static int client_send_request(sd_device *dev, bool wait) {
