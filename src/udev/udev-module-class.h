@@ -25,13 +25,18 @@ const char *module_class_to_string(ModuleClass class);
 /* The reverse; _MODULE_CLASS_INVALID for NULL and for unknown names. */
 ModuleClass module_class_from_string(const char *s);
 
-/* The class of what a device with this MODALIAS needs. Both strings may be NULL, and hold any bytes: a
- * MODALIAS of a USB device is chosen by who built it. _MODULE_CLASS_INVALID: they say nothing. */
-ModuleClass module_class_from_modalias(const char *modalias, const char *subsystem);
+/* The class of what a device with this MODALIAS leads to. It may be NULL and hold any bytes: that of a USB device is
+ * chosen by who built it. No more than its first 128 bytes are looked at, nothing is allocated.
+ * _MODULE_CLASS_INVALID: it says nothing. */
+ModuleClass module_class_from_modalias(const char *modalias);
 
-/* The class of a module by the directory in which its file lies, …/kernel/drivers/usb/host/xhci-hcd.ko say.
- * _MODULE_CLASS_INVALID if that says nothing, and for NULL. */
+/* The class of a module by the directory in which its file lies, …/kernel/drivers/usb/host/xhci-hcd.ko say: "other"
+ * if that is no directory that says something, _MODULE_CLASS_INVALID for a module from elsewhere and for NULL. */
 ModuleClass module_class_from_path(const char *path);
+
+/* The class of a load, from the MODALIAS of the device that it is for, or NULL, and from the best one of its modules by
+ * their directories. Always valid. */
+ModuleClass module_class_decide(const char *modalias, ModuleClass directory);
 
 /* The better one; _MODULE_CLASS_INVALID is worse than all. */
 ModuleClass module_class_best(ModuleClass a, ModuleClass b);

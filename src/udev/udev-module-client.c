@@ -99,12 +99,11 @@ static bool client_wait_for_answer(sd_device *dev) {
 }
 
 static ModuleClass device_class(sd_device *dev) {
-        const char *value = NULL, *modalias = NULL, *subsystem = NULL;
+        const char *value = NULL, *modalias = NULL;
 
         if (sd_device_get_property_value(dev, "MODULE_QUEUE_CLASS", &value) >= 0) {
-                ModuleClass class;
+                ModuleClass class = module_class_from_string(value);
 
-                class = module_class_from_string(value);
                 if (class >= 0)
                         return class;
 
@@ -112,9 +111,7 @@ static ModuleClass device_class(sd_device *dev) {
         }
 
         (void) sd_device_get_property_value(dev, "MODALIAS", &modalias);
-        (void) sd_device_get_subsystem(dev, &subsystem);
-
-        return module_plan_class(&client.plan, modalias, subsystem);
+        return module_class_decide(modalias, client.plan.class);
 }
 
 static int client_send_request(sd_device *dev, bool wait) {

@@ -142,13 +142,4 @@ int module_plan_resolve(ModulePlan *plan, struct kmod_ctx *ctx, const char *alia
         return 0;
 }
 
-ModuleClass module_plan_class(const ModulePlan *plan, const char *modalias, const char *subsystem) {
-        ModuleClass class;
-
-        assert(plan);
-
-        class = module_class_best(module_class_from_modalias(modalias, subsystem), plan->class);
-        return class >= 0 ? class : MODULE_CLASS_OTHER;
-}
-
 #endif

@@ -24,8 +24,4 @@ typedef struct ModulePlan {
  * as libkmod is not. */
 int module_plan_resolve(ModulePlan *plan, struct kmod_ctx *ctx, const char *alias);
 
-/* The class of the request of a device: the better one of what its MODALIAS and subsystem (either may be NULL) and the
- * plan's modules say; MODULE_CLASS_OTHER if they say nothing. */
-ModuleClass module_plan_class(const ModulePlan *plan, const char *modalias, const char *subsystem);
-
 void module_plan_clear(ModulePlan *plan);

@@ -306,7 +306,7 @@ static int machine_add_device(Machine *m, const Replay *replay, char **columns) 
                 .devpath = strdup(columns[COLUMN_DEVPATH]),
                 .modalias = a->alias,
                 .parent = COLDPLUG_NONE,
-                .class = module_plan_class(&a->plan, a->alias, columns[COLUMN_SUBSYSTEM]),
+                .class = module_class_decide(a->alias, a->plan.class),
                 .steps = a->steps,
                 .n_steps = a->plan.n_steps,
         };
