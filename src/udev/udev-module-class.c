@@ -3,8 +3,8 @@
 /* Two tables, each in the order of what is looked at first. What a MODALIAS says counts, since it is about the device:
  * the class codes, types and capabilities that the specification of its bus knows. Where it says nothing, the
  * directories of the modules' files count: they tell what a driver is for, whatever it is called and whatever finds
- * its devices (devicetree, ACPI, i2c, ccw, vmbus, …). No rule names the product of a vendor: what is to be true for
- * one machine only belongs into udev's rules, see rules.d/79-module-queue.rules. */
+ * its devices (devicetree, ACPI, i2c, ccw, vmbus, …). No rule names an id that a vendor has given to a device: what is
+ * to be true for one machine only belongs into udev's rules, see rules.d/79-module-queue.rules. */
 
 #include <linux/input-event-codes.h>
 #include <stdbool.h>
@@ -53,8 +53,7 @@ static const struct {
         { PCI "bc08sc05",            MODULE_CLASS_BUS     }, /* SD host */
         { PCI "bc09",                MODULE_CLASS_INPUT   },
         { PCI "bc0Csc00",            MODULE_CLASS_BUS     }, /* FireWire */
-        { PCI "bc0Csc03iFE",         MODULE_CLASS_OTHER   }, /* USB, but a device and no host */
-        { PCI "bc0Csc03",            MODULE_CLASS_BUS     },
+        { PCI "bc0Csc03",            MODULE_CLASS_BUS     }, /* USB */
         { PCI "bc0Csc04",            MODULE_CLASS_STORAGE }, /* Fibre Channel */
         { PCI "bc0Csc05",            MODULE_CLASS_BUS     }, /* SMBus: touchpads */
         { PCI "bc0Csc06",            MODULE_CLASS_NETWORK }, /* InfiniBand */
@@ -111,90 +110,94 @@ static const struct {
         const char *directory;
         ModuleClass class;
 } directory_rules[] = {
-        { "arch/",                           MODULE_CLASS_IDLE    },
-        { "crypto/",                         MODULE_CLASS_IDLE    },
-        { "drivers/acpi/nfit/",              MODULE_CLASS_BUS     }, /* memory that keeps what is in it */
-        { "drivers/ata/",                    MODULE_CLASS_STORAGE },
-        { "drivers/block/",                  MODULE_CLASS_STORAGE },
-        { "drivers/bluetooth/",              MODULE_CLASS_NETWORK },
-        { "drivers/bus/mhi/",                MODULE_CLASS_NETWORK }, /* modems */
-        { "drivers/bus/",                    MODULE_CLASS_BUS     },
-        { "drivers/char/hw_random/",         MODULE_CLASS_IDLE    },
-        { "drivers/cpufreq/",                MODULE_CLASS_IDLE    },
-        { "drivers/crypto/",                 MODULE_CLASS_IDLE    },
-        { "drivers/edac/",                   MODULE_CLASS_IDLE    },
-        { "drivers/firewire/",               MODULE_CLASS_BUS     },
-        { "drivers/gpu/",                    MODULE_CLASS_DISPLAY },
-        { "drivers/hid/amd-sfh-hid/",        MODULE_CLASS_OTHER   }, /* sensors */
-        { "drivers/hid/intel-ish-hid/",      MODULE_CLASS_OTHER   }, /* sensors */
-        { "drivers/hid/",                    MODULE_CLASS_INPUT   },
-        { "drivers/hv/hv_vmbus",             MODULE_CLASS_BUS     },
-        { "drivers/hwmon/",                  MODULE_CLASS_IDLE    },
-        { "drivers/i2c/",                    MODULE_CLASS_BUS     },
-        { "drivers/i3c/",                    MODULE_CLASS_BUS     },
-        { "drivers/infiniband/",             MODULE_CLASS_NETWORK },
-        { "drivers/input/",                  MODULE_CLASS_INPUT   },
-        { "drivers/memstick/host/",          MODULE_CLASS_BUS     },
-        { "drivers/memstick/",               MODULE_CLASS_STORAGE },
-        { "drivers/message/fusion/",         MODULE_CLASS_STORAGE },
-        { "drivers/mfd/",                    MODULE_CLASS_BUS     },
-        { "drivers/misc/cardreader/",        MODULE_CLASS_BUS     },
-        { "drivers/misc/cb710/",             MODULE_CLASS_BUS     }, /* card reader */
-        { "drivers/misc/eeprom/",            MODULE_CLASS_IDLE    },
-        { "drivers/misc/tifm_",              MODULE_CLASS_BUS     }, /* card reader */
-        { "drivers/mmc/host/",               MODULE_CLASS_BUS     },
-        { "drivers/mmc/",                    MODULE_CLASS_STORAGE },
-        { "drivers/mtd/",                    MODULE_CLASS_STORAGE },
-        { "drivers/net/",                    MODULE_CLASS_NETWORK },
-        { "drivers/nvdimm/",                 MODULE_CLASS_STORAGE },
-        { "drivers/nvme/host/",              MODULE_CLASS_STORAGE },
-        { "drivers/pci/controller/",         MODULE_CLASS_BUS     },
-        { "drivers/pcmcia/",                 MODULE_CLASS_BUS     },
-        { "drivers/platform/chrome/cros_ec_i2c", MODULE_CLASS_BUS }, /* a keyboard is behind it */
-        { "drivers/platform/chrome/cros_ec_spi", MODULE_CLASS_BUS }, /* the same */
-        { "drivers/platform/surface/aggregator/", MODULE_CLASS_BUS }, /* the same */
-        { "drivers/s390/block/",             MODULE_CLASS_STORAGE },
-        { "drivers/s390/crypto/",            MODULE_CLASS_IDLE    },
-        { "drivers/s390/net/",               MODULE_CLASS_NETWORK },
-        { "drivers/s390/scsi/",              MODULE_CLASS_STORAGE },
-        { "drivers/scsi/",                   MODULE_CLASS_STORAGE },
-        { "drivers/soundwire/",              MODULE_CLASS_SOUND   },
-        { "drivers/spi/",                    MODULE_CLASS_BUS     },
-        { "drivers/spmi/",                   MODULE_CLASS_BUS     },
-        { "drivers/staging/rts5208/",        MODULE_CLASS_STORAGE }, /* card reader */
-        { "drivers/thunderbolt/",            MODULE_CLASS_BUS     },
-        { "drivers/ufs/",                    MODULE_CLASS_STORAGE },
-        { "drivers/usb/cdns3/",              MODULE_CLASS_BUS     },
-        { "drivers/usb/chipidea/",           MODULE_CLASS_BUS     },
-        { "drivers/usb/dwc2/",               MODULE_CLASS_BUS     },
-        { "drivers/usb/dwc3/",               MODULE_CLASS_BUS     },
-        { "drivers/usb/host/",               MODULE_CLASS_BUS     },
-        { "drivers/usb/isp1760/",            MODULE_CLASS_BUS     },
-        { "drivers/usb/misc/onboard_usb_",   MODULE_CLASS_BUS     }, /* a hub that has to be switched on */
-        { "drivers/usb/mtu3/",               MODULE_CLASS_BUS     },
-        { "drivers/usb/musb/",               MODULE_CLASS_BUS     },
-        { "drivers/usb/storage/",            MODULE_CLASS_STORAGE },
-        { "drivers/virtio/virtio_mmio",      MODULE_CLASS_BUS     },
-        { "drivers/virtio/virtio_pci",       MODULE_CLASS_BUS     },
-        { "net/",                            MODULE_CLASS_NETWORK },
-        { "sound/",                          MODULE_CLASS_SOUND   },
+        { "arch/",                                         MODULE_CLASS_IDLE    },
+        { "crypto/",                                       MODULE_CLASS_IDLE    },
+        { "drivers/acpi/nfit/",                            MODULE_CLASS_BUS     }, /* memory that keeps what is in it */
+        { "drivers/ata/",                                  MODULE_CLASS_STORAGE },
+        { "drivers/block/",                                MODULE_CLASS_STORAGE },
+        { "drivers/bluetooth/",                            MODULE_CLASS_NETWORK },
+        { "drivers/bus/mhi/",                              MODULE_CLASS_NETWORK }, /* modems */
+        { "drivers/bus/",                                  MODULE_CLASS_BUS     },
+        { "drivers/char/hw_random/",                       MODULE_CLASS_IDLE    },
+        { "drivers/cpufreq/",                              MODULE_CLASS_IDLE    },
+        { "drivers/crypto/",                               MODULE_CLASS_IDLE    },
+        { "drivers/edac/",                                 MODULE_CLASS_IDLE    },
+        { "drivers/firewire/",                             MODULE_CLASS_BUS     },
+        { "drivers/gpu/",                                  MODULE_CLASS_DISPLAY },
+        { "drivers/hid/amd-sfh-hid/",                      MODULE_CLASS_OTHER   }, /* sensors */
+        { "drivers/hid/intel-ish-hid/",                    MODULE_CLASS_OTHER   }, /* sensors */
+        { "drivers/hid/",                                  MODULE_CLASS_INPUT   },
+        { "drivers/hv/hv_vmbus",                           MODULE_CLASS_BUS     },
+        { "drivers/hwmon/",                                MODULE_CLASS_IDLE    },
+        { "drivers/i2c/",                                  MODULE_CLASS_BUS     },
+        { "drivers/i3c/",                                  MODULE_CLASS_BUS     },
+        { "drivers/infiniband/",                           MODULE_CLASS_NETWORK },
+        { "drivers/input/",                                MODULE_CLASS_INPUT   },
+        { "drivers/memstick/host/",                        MODULE_CLASS_BUS     },
+        { "drivers/memstick/",                             MODULE_CLASS_STORAGE },
+        { "drivers/message/fusion/",                       MODULE_CLASS_STORAGE },
+        { "drivers/mfd/",                                  MODULE_CLASS_BUS     },
+        { "drivers/misc/cardreader/",                      MODULE_CLASS_BUS     },
+        { "drivers/misc/cb710/",                           MODULE_CLASS_BUS     }, /* card reader */
+        { "drivers/misc/eeprom/",                          MODULE_CLASS_IDLE    },
+        { "drivers/misc/tifm_",                            MODULE_CLASS_BUS     }, /* card reader */
+        { "drivers/mmc/host/",                             MODULE_CLASS_BUS     },
+        { "drivers/mmc/",                                  MODULE_CLASS_STORAGE },
+        { "drivers/mtd/",                                  MODULE_CLASS_STORAGE },
+        { "drivers/net/",                                  MODULE_CLASS_NETWORK },
+        { "drivers/nvdimm/",                               MODULE_CLASS_STORAGE },
+        { "drivers/nvme/host/",                            MODULE_CLASS_STORAGE },
+        { "drivers/pci/controller/",                       MODULE_CLASS_BUS     },
+        { "drivers/pcmcia/",                               MODULE_CLASS_BUS     },
+        { "drivers/platform/chrome/cros_ec_i2c",           MODULE_CLASS_BUS     }, /* a keyboard is behind it */
+        { "drivers/platform/chrome/cros_ec_spi",           MODULE_CLASS_BUS     }, /* the same */
+        { "drivers/platform/surface/aggregator/",          MODULE_CLASS_BUS     }, /* the same */
+        { "drivers/platform/surface/surface_aggregator_",  MODULE_CLASS_BUS     }, /* the same */
+        { "drivers/s390/block/",                           MODULE_CLASS_STORAGE },
+        { "drivers/s390/cio/",                             MODULE_CLASS_BUS     },
+        { "drivers/s390/crypto/",                          MODULE_CLASS_IDLE    },
+        { "drivers/s390/net/",                             MODULE_CLASS_NETWORK },
+        { "drivers/s390/scsi/",                            MODULE_CLASS_STORAGE },
+        { "drivers/scsi/",                                 MODULE_CLASS_STORAGE },
+        { "drivers/soundwire/",                            MODULE_CLASS_SOUND   },
+        { "drivers/spi/",                                  MODULE_CLASS_BUS     },
+        { "drivers/spmi/",                                 MODULE_CLASS_BUS     },
+        { "drivers/staging/rts5208/",                      MODULE_CLASS_STORAGE }, /* card reader */
+        { "drivers/thunderbolt/",                          MODULE_CLASS_BUS     },
+        { "drivers/ufs/",                                  MODULE_CLASS_STORAGE },
+        { "drivers/usb/cdns3/",                            MODULE_CLASS_BUS     },
+        { "drivers/usb/chipidea/",                         MODULE_CLASS_BUS     },
+        { "drivers/usb/dwc2/",                             MODULE_CLASS_BUS     },
+        { "drivers/usb/dwc3/",                             MODULE_CLASS_BUS     },
+        { "drivers/usb/host/",                             MODULE_CLASS_BUS     },
+        { "drivers/usb/isp1760/",                          MODULE_CLASS_BUS     },
+        { "drivers/usb/misc/onboard_usb_",                 MODULE_CLASS_BUS     }, /* a hub that needs power */
+        { "drivers/usb/mtu3/",                             MODULE_CLASS_BUS     },
+        { "drivers/usb/musb/",                             MODULE_CLASS_BUS     },
+        { "drivers/usb/storage/",                          MODULE_CLASS_STORAGE },
+        { "drivers/video/",                                MODULE_CLASS_DISPLAY },
+        { "drivers/virt/vboxguest/",                       MODULE_CLASS_INPUT   }, /* the host's pointer */
+        { "drivers/virtio/virtio_mmio",                    MODULE_CLASS_BUS     },
+        { "drivers/virtio/virtio_pci",                     MODULE_CLASS_BUS     },
+        { "net/",                                          MODULE_CLASS_NETWORK },
+        { "sound/",                                        MODULE_CLASS_SOUND   },
 
-        /* What hosts on boards need before they can be probed: their probe is deferred until then. */
-        { "drivers/clk/",                    MODULE_CLASS_BUS     },
-        { "drivers/firmware/arm_sc",         MODULE_CLASS_BUS     }, /* clocks, power */
-        { "drivers/gpio/",                   MODULE_CLASS_BUS     },
-        { "drivers/interconnect/",           MODULE_CLASS_BUS     },
-        { "drivers/iommu/",                  MODULE_CLASS_BUS     },
-        { "drivers/irqchip/",                MODULE_CLASS_BUS     },
-        { "drivers/mailbox/",                MODULE_CLASS_BUS     },
-        { "drivers/phy/",                    MODULE_CLASS_BUS     },
-        { "drivers/pinctrl/",                MODULE_CLASS_BUS     },
-        { "drivers/pmdomain/",               MODULE_CLASS_BUS     },
-        { "drivers/regulator/",              MODULE_CLASS_BUS     },
-        { "drivers/reset/",                  MODULE_CLASS_BUS     },
-        { "drivers/rpmsg/",                  MODULE_CLASS_BUS     },
-        { "drivers/soc/",                    MODULE_CLASS_BUS     },
-        { "drivers/usb/phy/",                MODULE_CLASS_BUS     },
+        /* What hosts on boards need: their probe is deferred until it is there. */
+        { "drivers/clk/",                                  MODULE_CLASS_BUS     },
+        { "drivers/firmware/arm_sc",                       MODULE_CLASS_BUS     }, /* clocks, power */
+        { "drivers/gpio/",                                 MODULE_CLASS_BUS     },
+        { "drivers/interconnect/",                         MODULE_CLASS_BUS     },
+        { "drivers/iommu/",                                MODULE_CLASS_BUS     },
+        { "drivers/irqchip/",                              MODULE_CLASS_BUS     },
+        { "drivers/mailbox/",                              MODULE_CLASS_BUS     },
+        { "drivers/phy/",                                  MODULE_CLASS_BUS     },
+        { "drivers/pinctrl/",                              MODULE_CLASS_BUS     },
+        { "drivers/pmdomain/",                             MODULE_CLASS_BUS     },
+        { "drivers/regulator/",                            MODULE_CLASS_BUS     },
+        { "drivers/reset/",                                MODULE_CLASS_BUS     },
+        { "drivers/rpmsg/",                                MODULE_CLASS_BUS     },
+        { "drivers/soc/",                                  MODULE_CLASS_BUS     },
+        { "drivers/usb/phy/",                              MODULE_CLASS_BUS     },
 };
 
 static bool pattern_matches(const char *pattern, const char *s) {

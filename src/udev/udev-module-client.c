@@ -133,6 +133,9 @@ static int client_send_request(sd_device *dev, bool wait) {
         (void) sd_device_get_seqnum(dev, &request.seqnum);
         (void) sd_device_get_devpath(dev, &request.device);
 
+        log_device_debug(dev, "Asking for %zu module loads of class %s.",
+                         request.n_steps, module_class_to_string(request.class));
+
         r = module_message_build_request(&request, buffer, &size);
         if (r < 0)
                 return r;
