@@ -19,6 +19,9 @@ typedef enum ModuleClass {
         _MODULE_CLASS_INVALID = -1,
 } ModuleClass;
 
+/* Classes up to this one lead to what a boot waits for, disks and keyboards. */
+#define MODULE_CLASS_URGENT_LAST MODULE_CLASS_INPUT
+
 /* The name of a class as in ENV{MODULE_QUEUE_CLASS}; static. */
 const char *module_class_to_string(ModuleClass class);
 

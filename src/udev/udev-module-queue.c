@@ -12,8 +12,9 @@
  * ends.
  *
  * Rule 1. A load holds only what waits for it.
- *   - Who needs a module only as a pre-load goes on as soon as it is live. The load may end much later: at its end
- *     the kernel waits for all asynchronous probes in the system.
+ *   - Who needs a module only as a pre-load goes on as soon as it is live, and so does who asked for it if nobody
+ *     waits for that. The load may end much later: at its end the kernel waits for all asynchronous probes in the
+ *     system.
  *
  * Rule 3. Share, never drop.
  *   - The end of an attempt serves every request that needs the module and was added before that end, wherever it
@@ -74,9 +75,6 @@
 
 #include "udev-module-queue.h"
 
-/* Classes up to this one may take the last places. */
-#define CLASS_URGENT_LAST MODULE_CLASS_INPUT
-
 typedef struct Request Request;
 
 typedef struct RequestStep {
@@ -117,8 +115,8 @@ struct ModuleStep {
         uint32_t need[_MODULE_CLASS_MAX]; /* of these, those not served yet, by class of the request */
 
         RequestList standing;           /* the oldest one is the first, the others as they came */
-        const Request *asker;           /* the first of them that asked for the module itself */
-        const char *alias;              /* asker's, fixed while loading */
+        const Request *asker;           /* the oldest of them that asked for the module itself */
+        const char *alias;              /* while loading: what the asker had looked up when it started */
 
         uint64_t done_serial;           /* when the last attempt ended */
         bool failed;                    /* the last attempt did, or is lost */
@@ -205,7 +203,7 @@ static void step_update(ModuleQueue *q, ModuleStep *step) {
         if (step->state == STEP_WAITING) {
                 deadline = usec_add(step->standing.first->asked, step->class * MODULE_QUEUE_AGE_USEC);
                 serial = step->standing.first->serial;
-                urgent = step->class <= CLASS_URGENT_LAST;
+                urgent = step->class <= MODULE_CLASS_URGENT_LAST;
         }
 
         if (step->deadline == deadline && step->deadline_serial == serial && step->urgent == urgent)
@@ -352,6 +350,11 @@ static bool request_is_served(const Request *r, const ModuleStep *step) {
         return r->serial < step->done_serial;
 }
 
+/* What it has looked up to find the module at which it stands; NULL for a pre-load. */
+static const char *request_alias(const Request *r) {
+        return r->steps[r->current].alias;
+}
+
 static int request_link_waiter(ModuleQueue *q, Request *r) {
         Request *first;
 
@@ -406,7 +409,7 @@ static void request_stand(ModuleQueue *q, Request *r, ModuleStep *step) {
         else
                 request_list_append(&step->standing, r);
 
-        if (!step->asker && r->steps[r->current].alias)
+        if (request_alias(r) && (!step->asker || r->serial < step->asker->serial))
                 step->asker = r;
 
         if (step->state == STEP_IDLE)
@@ -417,7 +420,7 @@ static void request_stand(ModuleQueue *q, Request *r, ModuleStep *step) {
 
 /* Whether the current step is no obstacle although no attempt has ended since the request was added. */
 static bool request_may_pass(const Request *r, const ModuleStep *step) {
-        return step->kept || (step->live && !r->steps[r->current].alias);
+        return step->kept || (step->live && (!request_alias(r) || r->waiter == 0));
 }
 
 /* To the first step, from the current one on, that is not served yet. */
@@ -652,7 +655,7 @@ ModuleStep *module_queue_next(ModuleQueue *q, unsigned n_free, usec_t now) {
         }
 
         if (step->asker)
-                step->alias = step->asker->steps[step->asker->current].alias;
+                step->alias = request_alias(step->asker);
         step->n_refs++; /* who needs it may be gone before the load ends, see module_queue_live() */
         step_set_state(q, step, STEP_LOADING);
 
@@ -706,7 +709,12 @@ void module_queue_live(ModuleQueue *q, ModuleStep *step) {
         /* Who may not pass stands there again. */
         first = step->standing.first;
         step->standing = (RequestList) {};
+        step->asker = NULL;
         requests_go_on(q, first);
+
+        /* The strings of who has passed are gone. */
+        if (step->alias)
+                step->alias = step->asker ? request_alias(step->asker) : NULL;
 }
 
 void module_queue_park(ModuleQueue *q, ModuleStep *step, bool parked) {

@@ -83,8 +83,8 @@ void module_queue_done(ModuleQueue *q, ModuleStep *step, int error, usec_t now);
  * more than there are places, until another ends. */
 void module_queue_park(ModuleQueue *q, ModuleStep *step, bool parked);
 
-/* The module is live, though its load has not ended yet: who needs it only as a pre-load goes on, kept failures no
- * longer answer, and the load is parked for good. */
+/* The module is live, though its load has not ended yet: who needs it only as a pre-load goes on, and for whom nobody
+ * waits; kept failures no longer answer, and the load is parked for good. */
 void module_queue_live(ModuleQueue *q, ModuleStep *step);
 
 /* The loader at work on it died. Returns true if the step waits for its second attempt. False if there is none: this
@@ -119,8 +119,8 @@ unsigned module_queue_n_waiting(const ModuleQueue *q);  /* steps that wait for a
 unsigned module_queue_n_loading(const ModuleQueue *q);  /* steps that are being loaded */
 
 /* Of a step got from module_queue_next(). The strings live as long as the step does. alias: as in
- * ModuleRequestStep, that of the first who asked for the module itself; NULL if it is only a pre-load. The class
- * may change while it is being loaded, as requests come and go. device and seqnum are those of the request that came
+ * ModuleRequestStep, that of the oldest request that asks for the module itself; NULL if it is only a pre-load, or if
+ * it is live and all of them have gone on. The class may change while it is being loaded, as requests come and go. device and seqnum are those of the request that came
  * first; NULL and 0 if all have gone on, see module_queue_live(). */
 const char *module_step_name(const ModuleStep *step);
 const char *module_step_alias(const ModuleStep *step);

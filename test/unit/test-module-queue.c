@@ -129,9 +129,13 @@ static void add(Fixture *f, ModuleClass class, const char *list) {
         g_assert_cmpint(try_add(f, class, 0, 0, list), ==, 0);
 }
 
-static uint32_t add_for(Fixture *f, pid_t waiter, const char *list) {
-        g_assert_cmpint(try_add(f, MODULE_CLASS_OTHER, waiter, 0, list), ==, 0);
+static uint32_t add_as(Fixture *f, ModuleClass class, pid_t waiter, const char *list) {
+        g_assert_cmpint(try_add(f, class, waiter, 0, list), ==, 0);
         return f->last_id;
+}
+
+static uint32_t add_for(Fixture *f, pid_t waiter, const char *list) {
+        return add_as(f, MODULE_CLASS_OTHER, waiter, list);
 }
 
 /* The queue itself counts the loads that take a loader's place. */
@@ -414,7 +418,7 @@ static void test_failure_takes_need_away(Fixture *f, gconstpointer data) {
 
 /* Rule 1: a load holds only what waits for it */
 
-/* Who builds on it goes on at once, and who asked for the module itself waits for the end. */
+/* Who builds on it goes on at once, and who waits for the module itself waits for the end. */
 static void test_live_passes(Fixture *f, gconstpointer data) {
         ModuleStep *m, *a;
         uint32_t first, itself, last;
@@ -438,6 +442,37 @@ static void test_live_passes(Fixture *f, gconstpointer data) {
 
         done(f, m, 0);
         assert_answer(f, 12, itself, false);
+        assert_empty(f);
+}
+
+/* For whom nobody waits, what he asked for is there: the next module of his list comes, and not before that. */
+static void test_live_passes_unawaited(Fixture *f, gconstpointer data) {
+        ModuleStep *m, *n;
+        uint32_t id;
+
+        add(f, MODULE_CLASS_OTHER, "m=x n=x");
+        id = add_for(f, 11, "m=x o=x");
+        add_for(f, 12, "m=x p=x");
+        m = assert_next(f, "m");
+        assert_none_next(f);
+        module_queue_forget_waiter(f->q, 12);
+        assert_none_next(f);
+
+        module_queue_live(f->q, m);
+        n = assert_next(f, "n");
+        assert_attempt(f, "p", 0);
+        assert_none_next(f);
+        done(f, n, 0);
+        assert_no_answer(f);
+        g_assert_cmpuint(module_queue_n_loading(f->q), ==, 1);
+
+        /* It is not attempted again for who comes now. */
+        add(f, MODULE_CLASS_OTHER, "m=x");
+        assert_none_next(f);
+
+        done(f, m, 0);
+        assert_attempt(f, "o", 0);
+        assert_answer(f, 11, id, false);
         assert_empty(f);
 }
 
@@ -639,7 +674,7 @@ static void test_park_ended(Fixture *f, gconstpointer data) {
 static void test_live_class(Fixture *f, gconstpointer data) {
         ModuleStep *m;
 
-        add(f, MODULE_CLASS_SOUND, "m=x");
+        add_as(f, MODULE_CLASS_SOUND, 11, "m=x");
         add(f, MODULE_CLASS_BUS, "m m a=x");
         add(f, MODULE_CLASS_STORAGE, "m b=x");
         m = assert_next(f, "m");
@@ -650,7 +685,7 @@ static void test_live_class(Fixture *f, gconstpointer data) {
         /* Who passes counts no more, who will stand there does. */
         add(f, MODULE_CLASS_BUS, "m m c=x");
         g_assert_cmpint(module_step_class(m), ==, MODULE_CLASS_SOUND);
-        add(f, MODULE_CLASS_NETWORK, "m d m=x");
+        add_as(f, MODULE_CLASS_NETWORK, 11, "m d m=x");
         g_assert_cmpint(module_step_class(m), ==, MODULE_CLASS_NETWORK);
 
         /* It waits in that class too. */
@@ -678,7 +713,7 @@ static void test_live_class_alone(Fixture *f, gconstpointer data) {
         add(f, MODULE_CLASS_BUS, "m c=x");
         g_assert_cmpint(module_step_class(m), ==, MODULE_CLASS_STORAGE);
 
-        add(f, MODULE_CLASS_IDLE, "m=x");
+        add_as(f, MODULE_CLASS_IDLE, 11, "m=x");
         g_assert_cmpint(module_step_class(m), ==, MODULE_CLASS_IDLE);
 }
 
@@ -860,7 +895,7 @@ static void test_live_ended(Fixture *f, gconstpointer data) {
         for (unsigned i = 0; i < 5; i++) {
                 ModuleStep *m, *a, *b;
 
-                add(f, MODULE_CLASS_OTHER, "m=x");
+                add_for(f, 11, "m=x");
                 m = assert_next(f, "m");
                 module_queue_live(f->q, m);
                 switch (i) {
@@ -883,8 +918,10 @@ static void test_live_ended(Fixture *f, gconstpointer data) {
                         break;
                 default:
                         done(f, m, 0);
+                        module_queue_forget_waiter(f->q, 11);
                         g_assert_false(module_queue_died(f->q, live_alone(f), f->now));
                 }
+                module_queue_forget_waiter(f->q, 11);
 
                 add(f, MODULE_CLASS_OTHER, "a=x");
                 add(f, MODULE_CLASS_OTHER, "b=x");
@@ -904,11 +941,11 @@ static void test_live_oldest(Fixture *f, gconstpointer data) {
         ModuleStep *m, *x;
 
         g_assert_cmpint(try_add(f, MODULE_CLASS_OTHER, 0, 1, "m a=x"), ==, 0);
-        g_assert_cmpint(try_add(f, MODULE_CLASS_OTHER, 0, 2, "x m=old"), ==, 0);
+        g_assert_cmpint(try_add(f, MODULE_CLASS_OTHER, 11, 2, "x m=old"), ==, 0);
         f->now += SEC;
         g_assert_cmpint(try_add(f, MODULE_CLASS_OTHER, 0, 3, "b=x"), ==, 0);
         f->now += SEC;
-        g_assert_cmpint(try_add(f, MODULE_CLASS_OTHER, 0, 4, "m=new"), ==, 0);
+        g_assert_cmpint(try_add(f, MODULE_CLASS_OTHER, 11, 4, "m=new"), ==, 0);
         m = assert_next(f, "m");
         x = assert_next(f, "x");
         done(f, x, 0);
@@ -917,12 +954,12 @@ static void test_live_oldest(Fixture *f, gconstpointer data) {
         module_queue_live(f->q, m);
         g_assert_cmpuint(module_step_seqnum(m), ==, 2);
         g_assert_cmpstr(module_step_device(m), ==, "/devices/2");
-        g_assert_cmpstr(module_step_alias(m), ==, "new");
+        g_assert_cmpstr(module_step_alias(m), ==, "old");
 
         /* His place is what it waits in, if it must be tried again. */
         g_assert_true(module_queue_died(f->q, m, f->now));
         assert_next(f, "a");
-        g_assert_cmpstr(module_step_alias(assert_next(f, "m")), ==, "new");
+        g_assert_cmpstr(module_step_alias(assert_next(f, "m")), ==, "old");
         assert_next(f, "b");
 }
 
@@ -1820,8 +1857,7 @@ typedef struct ModelRequest {
         unsigned n_steps, current;
         unsigned modules[MODEL_STEPS];
         bool asked_for[MODEL_STEPS];
-        unsigned got_there;                     /* order of getting to the current step … */
-        unsigned place;                         /* … and of those that stand there, see model_go_on() */
+        unsigned place;                         /* order of those that stand at a step, see model_go_on() */
 } ModelRequest;
 
 typedef struct ModelModule {
@@ -1878,7 +1914,7 @@ static void model_request_finish(Model *m, ModelRequest *r) {
 
 static bool model_may_pass(Model *m, const ModelRequest *r, ModelModule *module) {
         return module->end > r->order || model_failure_answers(m, module) ||
-                (module->live && !r->asked_for[r->current]);
+                (module->live && (!r->asked_for[r->current] || r->waiter == 0));
 }
 
 static void model_request_go_on(Model *m, ModelRequest *r) {
@@ -1887,19 +1923,14 @@ static void model_request_go_on(Model *m, ModelRequest *r) {
         for (; r->current < r->n_steps; r->current++) {
                 ModelModule *module = m->modules + r->modules[r->current];
 
-                if (skip_preloads && !r->asked_for[r->current]) {
-                        r->got_there = 0;
+                if (skip_preloads && !r->asked_for[r->current])
                         continue;
-                }
 
                 if (!model_may_pass(m, r, module)) {
                         r->place = ++m->order;
-                        if (r->got_there == 0)
-                                r->got_there = r->place;
                         return;
                 }
                 r->load_yourself |= module->lost;
-                r->got_there = 0;
                 skip_preloads = module->bad && !r->asked_for[r->current];
         }
         model_request_finish(m, r);
@@ -1987,7 +2018,7 @@ static bool model_look(
                         continue;
                 if (!*ret_oldest || r->order < (*ret_oldest)->order)
                         *ret_oldest = r;
-                if (r->asked_for[r->current] && (!*ret_asker || r->got_there < (*ret_asker)->got_there))
+                if (r->asked_for[r->current] && (!*ret_asker || r->order < (*ret_asker)->order))
                         *ret_asker = r;
         }
 
@@ -2138,6 +2169,11 @@ static void model_progress(Model *m) {
                 module->lost = module->bad = false;
                 model_void_failures(m);
                 model_go_on(m, module);
+                /* Who has passed is no longer named. */
+                if (module->starter) {
+                        (void) model_look(m, module, &class, &oldest, &asker);
+                        module->starter = asker;
+                }
                 break;
 
         case 9:
@@ -2364,6 +2400,7 @@ int main(int argc, char **argv) {
         test("failure/of-later-step", test_failure_of_later_step);
         test("failure/takes-need-away", test_failure_takes_need_away);
         test("live/passes", test_live_passes);
+        test("live/passes-unawaited", test_live_passes_unawaited);
         test("live/passes-later", test_live_passes_later);
         test("live/passes-to-itself", test_live_passes_to_itself);
         test("live/answers", test_live_answers);
