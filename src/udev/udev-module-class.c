@@ -236,9 +236,10 @@ static ModuleClass class_of_input(const char *types) {
                         break;
         }
 
-        /* Keyboards repeat their keys or have lamps, pointers move. */
+        /* Keyboards repeat their keys or have lamps, pointers move. The modules that make a node of one are the last
+         * thing to come and have nothing to look for, so they go before the hosts of others. */
         return FLAGS_SET(set, 1U << EV_KEY) && (set & (1U << EV_REP | 1U << EV_LED | 1U << EV_REL | 1U << EV_ABS)) ?
-                MODULE_CLASS_INPUT : MODULE_CLASS_OTHER;
+                MODULE_CLASS_BUS : MODULE_CLASS_OTHER;
 }
 
 ModuleClass module_class_from_modalias(const char *modalias) {

@@ -111,13 +111,13 @@ static const struct {
 
         /* Input devices: types of events */
         { "input-keyboard",       "input:b0011v0001p0001eAB41-e0,1,4,11,14,k71,72,73,ram4,l0,1,2,sfw",
-          NULL, MODULE_CLASS_INPUT },
+          NULL, MODULE_CLASS_BUS },
         { "input-no-lamps",       "input:b0018v18D1p5044e0001-e0,1,4,14,k71,72,73,ram4,lsfw",
-          NULL, MODULE_CLASS_INPUT },
+          NULL, MODULE_CLASS_BUS },
         { "input-mouse",          "input:b0003v046DpC03Ee0110-e0,1,2,4,k110,111,112,r0,1,8,am4,lsfw",
-          NULL, MODULE_CLASS_INPUT },
+          NULL, MODULE_CLASS_BUS },
         { "input-touchscreen",    "input:b0018v04F3p2234e0100-e0,1,3,k14A,ra0,1,2F,35,36,39,mlsfw",
-          NULL, MODULE_CLASS_INPUT },
+          NULL, MODULE_CLASS_BUS },
         { "input-power-button",   "input:b0019v0000p0001e0000-e0,1,k74,ramlsfw",
           K "drivers/input/evdev.ko", MODULE_CLASS_OTHER },
         { "input-jack",           "input:b0000v0000p0000e0000-e0,5,kramlsfw2,",
