@@ -146,17 +146,80 @@ statement S;
 +  }
    ... }
 
-// Only what went into the event list counts as received.
+// Only what went into the event list counts as received, and nothing else gets a place in the order.
 @note_uevent exists@
-typedef sd_device_monitor, sd_device;
-identifier monitor, dev, userdata, m, r;
-statement S;
+typedef Event;
+identifier m, dev, event;
 @@
- on_uevent(sd_device_monitor *monitor, sd_device *dev, void *userdata) { ...
-   r = event_queue_insert(m, dev);
-   if (r < 0) S
+ event_queue_insert(Manager *m, sd_device *dev) { ...
+   LIST_APPEND(event, m->events, event);
++  module_dispatch_note_uevent(m->module_dispatch, dev, &event->module);
+   ... }
+
+// The place of an event in the order.
+@event_field@
+@@
+ struct Event {
+   ...
+   sd_device_action_t action;
++  ModuleEvent module;
+   ...
+ };
+
+// What leads to disks and keyboards is started first. An event that is known to be blocked is not looked at again
+// until that one is gone: to find out means to go through the list, and in such an order it would be done for many.
+@event_order exists@
+iterator name LIST_FOREACH;
+identifier m, event, r;
+@@
+ event_queue_start(Manager *m) {
+   int r;
++  usec_t due = module_dispatch_next_pass(m->module_dispatch, 0);
+   ...
++next_pass:
+   LIST_FOREACH(event, event, m->events) {
+     if (event->state != EVENT_QUEUED)
+       continue;
++    if (event->module.blocked || event->module.due > due)
++      continue;
+     ...
+   }
 +
-+  module_dispatch_note_uevent(m->module_dispatch, dev);
++  due = module_dispatch_next_pass(m->module_dispatch, due);
++  if (due > 0)
++    goto next_pass;
+
+   return 0;
+ }
+
+@event_block exists@
+identifier event, blocker;
+@@
+ int event_is_blocked(Event *event) { ...
+   event->blocker_seqnum = blocker->seqnum;
++  module_dispatch_block_event(event->manager->module_dispatch, &event->module, &blocker->module);
+   return true;
+   ... }
+
+@event_unblock exists@
+iterator name LIST_FOREACH;
+identifier event;
+@@
+ Event *event_free(Event *event) { ...
+   LIST_REMOVE(event, event->manager->events, event);
++  if (event->manager->module_dispatch)
++    LIST_FOREACH(event, e, event->manager->events)
++      if (e->blocker_seqnum == event->seqnum)
++        e->module.blocked = false;
+   ... }
+
+@begin_event exists@
+identifier m, dev;
+@@
+ worker_process_device(Manager *m, sd_device *dev) { ...
+   log_device_uevent(dev, "Processing device");
++
++  module_client_begin_event(dev);
    ... }
 
 // The builtin `kmod load` of a worker asks the manager. Checked after the arguments, so that bad ones fail alike.
@@ -204,6 +267,7 @@ statement S;
 @include_dispatch depends on start@
 @@
  #include "udev-event.h"
++#include "udev-module-client.h"
 +#include "udev-module-config.h"
 +#include "udev-module-dispatch.h"
 

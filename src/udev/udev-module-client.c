@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -23,13 +24,20 @@
 
 #include "udev-module-class.h"
 #include "udev-module-client.h"
+#include "udev-module-event.h"
 #include "udev-module-loader.h"
 #include "udev-module-message.h"
 #include "udev-module-plan.h"
 
+/* How much less of the CPU a worker gets, as a nice level, while it goes through the rules for what does not lead to
+ * disks or keyboards. The kernel looks for these in threads of nice level 0, and `udevadm trigger` has it, too: in the
+ * guest the last disk comes at 6.1 to 6.3 s with 5 here, and at 6.9 to 7.1 s with −5 for the others instead. */
+#define NICE_OTHER 5
+
 typedef struct Client {
         int fd;
         ModuleQueueMode mode;
+        int nice;                       /* udevd's own */
         uint32_t last_id;
         bool in_run;                    /* between the first entry of a RUN list and its end */
 
@@ -40,12 +48,18 @@ static Client client = {
         .fd = -EBADF,
 };
 
-void module_client_init(int request_fd, ModuleQueueMode mode) {
+static void client_set_nice(int relative) {
+        if (setpriority(PRIO_PROCESS, 0, client.nice + relative) < 0)
+                log_debug_errno(errno, "Failed to set the nice level of this worker, ignoring: %m");
+}
+
+void module_client_init(int request_fd, ModuleQueueMode mode, int nice) {
         assert(client.fd < 0);
         assert(request_fd >= 0);
 
         client.fd = request_fd;
         client.mode = mode;
+        client.nice = nice;
 
         /* Answers come as SIGUSR1, see client_wait_for_answer(); one that comes late must not end the worker. */
         assert_se(sigprocmask_many(SIG_BLOCK, NULL, SIGUSR1, -1) >= 0);
@@ -199,9 +213,18 @@ int module_client_load(struct kmod_ctx *ctx, sd_device *dev, char **modules) {
         return 0;
 }
 
+void module_client_begin_event(sd_device *dev) {
+        if (module_client_is_active())
+                client_set_nice(module_event_is_urgent(dev) ? 0 : NICE_OTHER);
+}
+
 void module_client_before_run(sd_device *dev) {
         if (!module_client_is_active())
                 return;
+
+        /* What a rule runs has the nice level that it has always had. */
+        if (!client.in_run)
+                client_set_nice(0);
 
         client.in_run = true;
         client_flush(dev, /* wait = */ true);
@@ -223,11 +246,14 @@ void module_client_after_run(sd_device *dev) {
 
 #include "udev-module-client.h"
 
-void module_client_init(int request_fd, ModuleQueueMode mode) {
+void module_client_init(int request_fd, ModuleQueueMode mode, int nice) {
 }
 
 bool module_client_is_active(void) {
         return false;
+}
+
+void module_client_begin_event(sd_device *dev) {
 }
 
 void module_client_before_run(sd_device *dev) {

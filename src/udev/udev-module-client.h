@@ -12,8 +12,9 @@
 
 struct kmod_ctx;
 
-/* Called by module_dispatch_enter_worker(). Takes ownership of request_fd, the socket to the manager. */
-void module_client_init(int request_fd, ModuleQueueMode mode);
+/* Called by module_dispatch_enter_worker(). Takes ownership of request_fd, the socket to the manager. nice: udevd's own
+ * level, which is the worker's but for the rules of an event. */
+void module_client_init(int request_fd, ModuleQueueMode mode, int nice);
 
 /* Whether this process asks the manager, instead of loading by itself. */
 bool module_client_is_active(void);
@@ -21,6 +22,9 @@ bool module_client_is_active(void);
 /* The builtin `kmod load` of a worker: modules is what was given, or empty for the device's MODALIAS. Loads by
  * itself, the stock way, whatever cannot be asked for. Returns 0 or negative errno as the stock builtin does. */
 int module_client_load(struct kmod_ctx *ctx, sd_device *dev, char **modules);
+
+/* Before the rules of an event: what does not lead to disks and keyboards gets less of the CPU (model rule 5). */
+void module_client_begin_event(sd_device *dev);
 
 /* Before each entry of the RUN list, which may need what those before it have asked for, and after the whole list. */
 void module_client_before_run(sd_device *dev);

@@ -50,6 +50,9 @@
 
 #define LOADERS_MIN 4U
 
+/* The manager goes before its workers and loaders: what it has not read yet, nobody can work on. */
+#define DISPATCH_NICE -11
+
 /* Chosen, not measured: a loader needs room for the file of a driver and for the driver, of which large ones have some
  * MiB each. */
 #define LOADER_MEMORY_BYTES (32U * 1024U * 1024U)
@@ -82,10 +85,13 @@ struct ModuleDispatch {
         LIST_HEAD(Loader, loaders);     /* who ended a load last comes first: its memory is warm */
         unsigned n_loaders;
         unsigned n_busy;                /* have a step */
+        unsigned n_live;                /* of these, whose module is live */
         sd_event_source *idle_source;
         sd_event_source *retry_source;
         sd_event_source *watch_source;
         usec_t watch_usec;
+
+        bool more_due;                  /* an event has become so in this pass */
 
         bool stopping;
         bool stopped;                   /* the stop took too long: wait for nothing any more */
@@ -121,6 +127,8 @@ static void loader_set_step(Loader *loader, ModuleStep *step) {
         ModuleDispatch *d = loader->dispatch;
 
         d->n_busy += !!step - !!loader->step;
+
+        d->n_live -= loader->live;
 
         loader->step = step;
         loader->live = false;
@@ -448,13 +456,24 @@ static bool process_sleeps(pid_t pid) {
         return p && startswith(p, ") ") && !startswith(p, ") R");
 }
 
-/* Look at what loads are doing that take longer.
- *
- * finit_module() returns when all asynchronous probes in the system have ended, also those of other modules: one slow
+/* finit_module() returns when all asynchronous probes in the system have ended, also those of other modules: one slow
  * disk controller holds every load. What builds on the module needs not wait for that, and in stock does not either:
- * there it finds the module live. So look. (Linux 6.1 also sends the module's `add` uevent at that time.)
- *
- * And a driver may sleep in its probe. Then others can use the CPU. */
+ * there it finds the module live. */
+static bool loader_note_live(Loader *loader) {
+        ModuleDispatch *d = loader->dispatch;
+
+        /* Strictly serial means to the end. */
+        if (loader->live || d->n_loaders_max == 1 || !module_is_live(module_step_name(loader->step)))
+                return false;
+
+        loader->live = true;
+        d->n_live++;
+        module_queue_live(d->queue, loader->step);
+        return true;
+}
+
+/* Look at what loads are doing that take longer: a driver may sleep in its probe, then others can use the CPU. And a
+ * module may be live while its uevent is still unread, or was lost. */
 static int on_watch(sd_event_source *s, uint64_t usec, void *userdata) {
         ModuleDispatch *d = ASSERT_PTR(userdata);
         usec_t now_usec = dispatch_now(d);
@@ -463,10 +482,7 @@ static int on_watch(sd_event_source *s, uint64_t usec, void *userdata) {
                 if (!loader->step || loader->live || now_usec < usec_add(loader->since_usec, MODULE_WATCH_USEC))
                         continue;
 
-                if (module_is_live(module_step_name(loader->step))) {
-                        loader->live = true;
-                        module_queue_live(d->queue, loader->step);
-                } else
+                if (!loader_note_live(loader))
                         module_queue_park(d->queue, loader->step, process_sleeps(loader->pid));
         }
 
@@ -499,11 +515,17 @@ static int dispatch_get_loader(ModuleDispatch *d, Loader **ret) {
         return loader_spawn(d, ret);
 }
 
+/* Whose module is live takes no place, but is a process. */
+static unsigned dispatch_n_free(ModuleDispatch *d) {
+        return MIN(LESS_BY(d->n_loaders_max, d->n_busy - d->n_live),
+                   LESS_BY(d->n_loaders_max * MODULE_PROCESSES_PER_LOADER, d->n_busy));
+}
+
 static ModuleStep *dispatch_next_step(ModuleDispatch *d) {
         if (d->retry_source && sd_event_source_get_enabled(d->retry_source, NULL) > 0)
                 return NULL;
 
-        return module_queue_next(d->queue, d->n_loaders_max - d->n_busy, dispatch_now(d));
+        return module_queue_next(d->queue, dispatch_n_free(d), dispatch_now(d));
 }
 
 /* Start what may start, answer who waits. To be called after every change of the queue. */
@@ -713,6 +735,9 @@ int module_dispatch_start(ModuleDispatch **ret, sd_event *event, usec_t warn_use
         log_info("The module queue is on, with %u loaders at most%s.", d->n_loaders_max,
                  d->mode == MODULE_QUEUE_WAIT ? ", events wait" : "");
 
+        if (setpriority(PRIO_PROCESS, 0, d->nice + DISPATCH_NICE) < 0)
+                log_debug_errno(errno, "Failed to set the nice level of udevd, ignoring: %m");
+
         *ret = TAKE_PTR(d);
         return 0;
 }
@@ -742,7 +767,7 @@ ModuleDispatch *module_dispatch_enter_worker(ModuleDispatch *d) {
         if (!d)
                 return NULL;
 
-        module_client_init(TAKE_FD(d->request_fds[1]), d->mode);
+        module_client_init(TAKE_FD(d->request_fds[1]), d->mode, d->nice);
         return module_dispatch_free(d);
 }
 
@@ -765,14 +790,47 @@ void module_dispatch_remove_worker(ModuleDispatch *d, pid_t pid) {
         module_queue_forget_waiter(d->queue, pid);
 }
 
-void module_dispatch_note_uevent(ModuleDispatch *d, sd_device *dev) {
-        const char *subsystem;
+/* Linux sends the `add` uevent of a module when its init has ended well (since 5.0; before that, when it began, so
+ * look). */
+static void dispatch_note_module(ModuleDispatch *d, const char *name) {
+        module_queue_forget_failures(d->queue);
+
+        LIST_FOREACH(loaders, loader, d->loaders)
+                if (loader->step && streq(module_step_name(loader->step), name)) {
+                        if (loader_note_live(loader))
+                                dispatch_start_steps(d);
+                        break;
+                }
+}
+
+void module_dispatch_note_uevent(ModuleDispatch *d, sd_device *dev, ModuleEvent *event) {
+        const char *subsystem, *name;
 
         if (!d)
                 return;
 
-        if (sd_device_get_subsystem(dev, &subsystem) >= 0 && streq(subsystem, "module"))
-                module_queue_forget_failures(d->queue);
+        module_event_init(event, dev, dispatch_now(d));
+
+        if (sd_device_get_subsystem(dev, &subsystem) >= 0 && streq(subsystem, "module") &&
+            sd_device_get_sysname(dev, &name) >= 0)
+                dispatch_note_module(d, name);
+}
+
+usec_t module_dispatch_next_pass(ModuleDispatch *d, usec_t due) {
+        if (due == USEC_INFINITY)
+                return 0;
+
+        if (d && (due == 0 || d->more_due)) {
+                d->more_due = false;
+                return dispatch_now(d);
+        }
+
+        return USEC_INFINITY;
+}
+
+void module_dispatch_block_event(ModuleDispatch *d, ModuleEvent *event, ModuleEvent *blocker) {
+        if (d && module_event_block(event, blocker))
+                d->more_due = true;
 }
 
 void module_dispatch_reload(ModuleDispatch *d) {

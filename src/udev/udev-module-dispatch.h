@@ -14,6 +14,8 @@
 #include "macro.h"
 #include "time-util.h"
 
+#include "udev-module-event.h"
+
 /* The pool's figures.
  *
  * Loads that are at work at once: enough to keep the CPUs busy, few enough that the order counts. Measured in the
@@ -25,6 +27,10 @@
 /* Loaders, so loads that are at work or wait. One slow asynchronous probe holds all of them: with 32 the CPU idles
  * for 0.9 to 1.0 s in the guest, with 64 for 0.2 to 0.5 s. */
 #define MODULE_LOADERS_MAX 64U
+
+/* And so many times as many processes, if the modules of the others are live: those only wait for the end of all
+ * asynchronous probes. */
+#define MODULE_PROCESSES_PER_LOADER 4U
 
 /* How often to look what loads are doing: so long after the last start (a quarter of the loads in the guest have ended
  * by then), and then twice as long after each look, up to the other. */
@@ -52,8 +58,18 @@ ModuleDispatch *module_dispatch_enter_worker(ModuleDispatch *d);
 void module_dispatch_add_worker(ModuleDispatch *d, pid_t pid);
 void module_dispatch_remove_worker(ModuleDispatch *d, pid_t pid);
 
-/* A uevent was received: a module that somebody else loaded makes kept failures void (model rule 3). */
-void module_dispatch_note_uevent(ModuleDispatch *d, sd_device *dev);
+/* A uevent was received and is an event now: give it its place in the order. And what it tells of modules: one that
+ * somebody else loaded makes kept failures void (model rule 3), one of ours is live. */
+void module_dispatch_note_uevent(ModuleDispatch *d, sd_device *dev, ModuleEvent *event);
+
+/* The manager goes through its events to start some: first through those that are due, which lets the others wait, once
+ * more if others have become due by that, then through all. due is 0 for the first pass and what this returned for the
+ * next one. Returns the time by which an event has to be due to be started in this pass, 0 if there is none. Without a
+ * queue there is one pass for all. */
+usec_t module_dispatch_next_pass(ModuleDispatch *d, usec_t due);
+
+/* On the way it has found one event that has to wait for the other. */
+void module_dispatch_block_event(ModuleDispatch *d, ModuleEvent *event, ModuleEvent *blocker);
 
 /* libkmod's index and configuration were read again: loaders with the old ones leave (model rule 9). */
 void module_dispatch_reload(ModuleDispatch *d);
