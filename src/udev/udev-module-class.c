@@ -289,18 +289,20 @@ ModuleClass module_class_best(ModuleClass a, ModuleClass b) {
         return (unsigned) a < (unsigned) b ? a : b;
 }
 
-/* Bus and storage go before the workers (nice 0), since what they find is what everybody waits for. Storage at -15 and
- * input at -10 made no difference in the guest. */
+/* Bus and storage go before the workers (nice 0), since what they find is what everybody waits for; storage at −15 and
+ * input at −10 made no difference in the guest. The others are little below: a loader holds locks of the kernel that
+ * all loads need. With 5 to 15 the first disk comes at 1.8 to 3.2 s, with 2 to 6 at 1.6 to 2.2 s; with 0 for all of
+ * them the last one at 6.9 s instead of 6.6. */
 int module_class_nice(ModuleClass class) {
         static const int table[_MODULE_CLASS_MAX] = {
                 [MODULE_CLASS_BUS]     = -10,
                 [MODULE_CLASS_STORAGE] = -10,
                 [MODULE_CLASS_INPUT]   = -5,
                 [MODULE_CLASS_DISPLAY] = 0,
-                [MODULE_CLASS_NETWORK] = 5,
-                [MODULE_CLASS_OTHER]   = 5,
-                [MODULE_CLASS_SOUND]   = 10,
-                [MODULE_CLASS_IDLE]    = 15,
+                [MODULE_CLASS_NETWORK] = 2,
+                [MODULE_CLASS_OTHER]   = 2,
+                [MODULE_CLASS_SOUND]   = 4,
+                [MODULE_CLASS_IDLE]    = 6,
         };
 
         assert(class >= 0 && class < _MODULE_CLASS_MAX);

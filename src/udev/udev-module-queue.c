@@ -3,7 +3,8 @@
 /* The model, as far as the queue keeps it; the tests in test/unit/test-module-queue.c are sorted by its rules. The
  * others are kept elsewhere: `udevadm settle` means what it meant, no load and no unread uevent of one is left when it
  * returns (2, udev-module-dispatch.c); a load is never killed, what takes long is named in the log (6) and the manager
- * never blocks (8, both udev-module-dispatch.c); switched off, udevd is stock's (10, hooks.cocci).
+ * never blocks (8, both udev-module-dispatch.c); switched off, udevd is stock's (10, hooks.cocci). The order of events
+ * (5) is in udev-module-event.h, what a class is in udev-module-class.c.
  *
  * A request is a list of steps, each of them a module that must be attempted. It stands at exactly one of them at
  * any time; when that one is served, it goes on to the next that is not served yet, and after the last one it is

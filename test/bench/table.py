@@ -77,6 +77,14 @@ def print_module_differences(directories, boots):
         print("The same modules were loaded in all boots of the same machine.")
 
 
+def write_tsv(path, directories, boots):
+    keys = list(dict.fromkeys(k for b in boots for k in b))
+    with open(path, "w") as tsv:
+        print("boot", *keys, sep="\t", file=tsv)
+        for directory, boot in zip(directories, boots):
+            print(directory.name, *(boot.get(k, "-") for k in keys), sep="\t", file=tsv)
+
+
 def print_ratio(boots, key, name, variant, base):
     above, below = (statistics.median(values(boots, v, (key,))) for v in (variant, base))
     print(f"ratio {key} {name} {above / below:.2f}")
@@ -89,12 +97,7 @@ def main():
     boots = [read_boot(d) for d in directories]
     variants = list(dict.fromkeys(b["variant"] for b in boots))
 
-    keys = list(dict.fromkeys(k for b in boots for k in b))
-    with open(sys.argv[1], "w") as tsv:
-        print("boot", *keys, sep="\t", file=tsv)
-        for directory, boot in zip(directories, boots):
-            print(directory.name, *(boot.get(k, "-") for k in keys), sep="\t", file=tsv)
-
+    write_tsv(sys.argv[1], directories, boots)
     print_table(boots, variants)
     print()
     print_module_differences(directories, boots)
