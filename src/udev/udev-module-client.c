@@ -38,6 +38,7 @@ typedef struct Client {
         int fd;
         ModuleQueueMode mode;
         int nice;                       /* udevd's own */
+        bool may_nice;                  /* in both directions */
         uint32_t last_id;
         bool in_run;                    /* between the first entry of a RUN list and its end */
 
@@ -49,17 +50,18 @@ static Client client = {
 };
 
 static void client_set_nice(int relative) {
-        if (setpriority(PRIO_PROCESS, 0, client.nice + relative) < 0)
+        if (client.may_nice && setpriority(PRIO_PROCESS, 0, client.nice + relative) < 0)
                 log_debug_errno(errno, "Failed to set the nice level of this worker, ignoring: %m");
 }
 
-void module_client_init(int request_fd, ModuleQueueMode mode, int nice) {
+void module_client_init(int request_fd, ModuleQueueMode mode, int nice, bool may_nice) {
         assert(client.fd < 0);
         assert(request_fd >= 0);
 
         client.fd = request_fd;
         client.mode = mode;
         client.nice = nice;
+        client.may_nice = may_nice;
 
         /* Answers come as SIGUSR1, see client_wait_for_answer(); one that comes late must not end the worker. */
         assert_se(sigprocmask_many(SIG_BLOCK, NULL, SIGUSR1, -1) >= 0);
@@ -246,7 +248,7 @@ void module_client_after_run(sd_device *dev) {
 
 #include "udev-module-client.h"
 
-void module_client_init(int request_fd, ModuleQueueMode mode, int nice) {
+void module_client_init(int request_fd, ModuleQueueMode mode, int nice, bool may_nice) {
 }
 
 bool module_client_is_active(void) {

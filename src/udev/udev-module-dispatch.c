@@ -75,6 +75,7 @@ struct ModuleDispatch {
         unsigned n_loaders_max;
         usec_t warn_usec;
         int nice;                       /* the manager's own, to which the classes' are relative */
+        bool may_nice;                  /* in both directions, that is, with CAP_SYS_NICE */
 
         ModuleQueue *queue;
 
@@ -172,7 +173,8 @@ static void loader_set_class(Loader *loader, ModuleClass class) {
         if (loader->class == class)
                 return;
 
-        if (setpriority(PRIO_PROCESS, loader->pid, loader->dispatch->nice + module_class_nice(class)) < 0)
+        if (loader->dispatch->may_nice &&
+            setpriority(PRIO_PROCESS, loader->pid, loader->dispatch->nice + module_class_nice(class)) < 0)
                 log_debug_errno(errno, "Failed to set the nice level of loader ["PID_FMT"], ignoring: %m", loader->pid);
         if (syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, loader->pid,
                     ioprio_prio_value(IOPRIO_CLASS_BE, module_class_io_level(class))) < 0)
@@ -724,6 +726,7 @@ int module_dispatch_start(ModuleDispatch **ret, sd_event *event, usec_t warn_use
                 .warn_usec = MAX(warn_usec, USEC_PER_SEC),
                 .watch_usec = MODULE_WATCH_USEC,
                 .nice = getpriority(PRIO_PROCESS, 0),
+                .may_nice = have_effective_cap(CAP_SYS_NICE) > 0,
                 .request_fds = { -EBADF, -EBADF },
         };
 
@@ -735,7 +738,11 @@ int module_dispatch_start(ModuleDispatch **ret, sd_event *event, usec_t warn_use
         log_info("The module queue is on, with %u loaders at most%s.", d->n_loaders_max,
                  d->mode == MODULE_QUEUE_WAIT ? ", events wait" : "");
 
-        if (setpriority(PRIO_PROCESS, 0, d->nice + DISPATCH_NICE) < 0)
+        /* Without it, whatever has got less of the CPU once would never get more again. */
+        if (!d->may_nice)
+                log_notice("CAP_SYS_NICE is missing: modules and events are started in order of class, but all get the "
+                           "same share of the CPU.");
+        else if (setpriority(PRIO_PROCESS, 0, d->nice + DISPATCH_NICE) < 0)
                 log_debug_errno(errno, "Failed to set the nice level of udevd, ignoring: %m");
 
         *ret = TAKE_PTR(d);
@@ -767,7 +774,7 @@ ModuleDispatch *module_dispatch_enter_worker(ModuleDispatch *d) {
         if (!d)
                 return NULL;
 
-        module_client_init(TAKE_FD(d->request_fds[1]), d->mode, d->nice);
+        module_client_init(TAKE_FD(d->request_fds[1]), d->mode, d->nice, d->may_nice);
         return module_dispatch_free(d);
 }
 
