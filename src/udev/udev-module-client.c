@@ -224,7 +224,8 @@ void module_client_before_run(sd_device *dev) {
         if (!module_client_is_active())
                 return;
 
-        /* What a rule runs has the nice level that it has always had. */
+        /* What RUN starts has the nice level that it has always had, for it may stay. Programs that are part of the
+         * rules (PROGRAM, IMPORT) have that of the rules. */
         if (!client.in_run)
                 client_set_nice(0);
 

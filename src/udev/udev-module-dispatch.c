@@ -880,8 +880,9 @@ static int on_stop_timeout(sd_event_source *s, uint64_t usec, void *userdata) {
 
         /* What is left goes to one more loader, which does it one by one, and leaves when it gets to the end of a
          * socket that nobody holds any more. */
-        if (module_dispatch_is_busy(d))
-                (void) loader_spawn(d, &heir);
+        if (module_dispatch_is_busy(d) && loader_spawn(d, &heir) >= 0)
+                /* It has inherited the manager's priority, and gets no step that would set its own. */
+                loader_set_class(heir, MODULE_CLASS_OTHER);
         (void) module_queue_give_up(d->queue, dispatch_hand_over, heir);
         dispatch_send_answers(d);
         d->stopped = true;
