@@ -174,8 +174,9 @@ identifier m, event, r;
 @@
  event_queue_start(Manager *m) {
    int r;
-+  usec_t due = module_dispatch_next_pass(m->module_dispatch, 0);
++  usec_t due;
    ...
++  due = module_dispatch_next_pass(m->module_dispatch, 0);
 +next_pass:
    LIST_FOREACH(event, event, m->events) {
      if (event->state != EVENT_QUEUED)
@@ -201,13 +202,14 @@ identifier event, blocker;
    return true;
    ... }
 
+// Not on exit: nothing is started any more, and all events are freed at once.
 @event_unblock exists@
 iterator name LIST_FOREACH;
 identifier event;
 @@
  Event *event_free(Event *event) { ...
    LIST_REMOVE(event, event->manager->events, event);
-+  if (event->manager->module_dispatch)
++  if (event->manager->module_dispatch && !event->manager->exit)
 +    LIST_FOREACH(event, e, event->manager->events)
 +      if (e->blocker_seqnum == event->seqnum)
 +        e->module.blocked = false;
