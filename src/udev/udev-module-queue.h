@@ -120,8 +120,9 @@ unsigned module_queue_n_loading(const ModuleQueue *q);  /* steps that are being 
 
 /* Of a step got from module_queue_next(). The strings live as long as the step does. alias: as in
  * ModuleRequestStep, that of the oldest request that asks for the module itself; NULL if it is only a pre-load, or if
- * it is live and all of them have gone on. The class may change while it is being loaded, as requests come and go. device and seqnum are those of the request that came
- * first; NULL and 0 if all have gone on, see module_queue_live(). */
+ * it is live and all of them have gone on. The class may change while it is being loaded, as requests come and go.
+ * device and seqnum are those of the request that came first; NULL and 0 if all have gone on, see
+ * module_queue_live(). */
 const char *module_step_name(const ModuleStep *step);
 const char *module_step_alias(const ModuleStep *step);
 ModuleClass module_step_class(const ModuleStep *step);
