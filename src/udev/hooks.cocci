@@ -167,7 +167,7 @@ identifier m, dev, event;
  };
 
 // What leads to disks and keyboards is started first. An event that is known to be blocked is not looked at again
-// until that one is gone: to find out means to go through the list, and in such an order it would be done for many.
+// until that one is gone: each look goes through the list, and out of order most events would be looked at in vain.
 @event_order exists@
 iterator name LIST_FOREACH;
 identifier m, event, r;

@@ -13,7 +13,8 @@
 struct kmod_ctx;
 
 /* Called by module_dispatch_enter_worker(). Takes ownership of request_fd, the socket to the manager. nice: udevd's own
- * level, which is the worker's but for the rules of an event. may_nice: whether it may leave that level and come back. */
+ * level, which is the worker's but for the rules of an event. may_nice: whether it may leave that level and come
+ * back. */
 void module_client_init(int request_fd, ModuleQueueMode mode, int nice, bool may_nice);
 
 /* Whether this process asks the manager, instead of loading by itself. */

@@ -54,7 +54,8 @@
 #define DISPATCH_NICE -11
 
 /* Chosen, not measured: a loader needs room for the file of a driver and for the driver, of which large ones have some
- * MiB each. */
+ * MiB each. Those whose module is live (see MODULE_PROCESSES_PER_LOADER) need less: the driver is there, the file may
+ * be still. */
 #define LOADER_MEMORY_BYTES (32U * 1024U * 1024U)
 
 /* As long as udevd keeps idle workers. */
@@ -178,7 +179,8 @@ static void loader_set_class(Loader *loader, ModuleClass class) {
                 log_debug_errno(errno, "Failed to set the nice level of loader ["PID_FMT"], ignoring: %m", loader->pid);
         if (syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, loader->pid,
                     ioprio_prio_value(IOPRIO_CLASS_BE, module_class_io_level(class))) < 0)
-                log_debug_errno(errno, "Failed to set the I/O priority of loader ["PID_FMT"], ignoring: %m", loader->pid);
+                log_debug_errno(errno, "Failed to set the I/O priority of loader ["PID_FMT"], ignoring: %m",
+                                loader->pid);
 
         loader->class = class;
 }

@@ -21,7 +21,9 @@ typedef struct ModuleEvent {
         bool blocked;   /* by an event that is still there */
 } ModuleEvent;
 
-/* Whether the event of a device leads to a disk or to an input device, or is one's own: by subsystem and MODALIAS. */
+/* Whether the event of a device leads to a disk or to an input device, or is one's own: by subsystem and MODALIAS. What
+ * only the module's directory tells (of many `of:`, `acpi:`, `i2c:` devices), and what rules say in MODULE_QUEUE_CLASS,
+ * is not known before the event is handled: it orders loads, not events. */
 bool module_event_is_urgent(sd_device *dev);
 
 /* For an event that was received now. */

@@ -17,7 +17,8 @@
 /* libkmod hands no user data to its callback, so this is where it puts what it finds. */
 static struct {
         ModulePlan *plan;               /* NULL: what comes next is no step of its own */
-        const char *module;             /* the module that is asked for */
+        const char *module;             /* the module that is asked for; NULL when it is behind us */
+        bool more;                      /* a load does more than to insert what was asked for, or goes on behind it */
         int error;
 } resolving;
 
@@ -60,14 +61,20 @@ static void on_action(struct kmod_module *module, bool install, const char *opti
         const char *name = kmod_module_get_name(module);
         int r;
 
-        if (!resolving.plan)
+        if (!resolving.module) {
+                resolving.more = true;
                 return;
+        }
 
         /* What comes behind the module (soft dependencies `post:`) is part of its own load. So is all from an install
          * line on: it must be run once, and libkmod runs it each time that it gets there. */
-        if (streq(name, resolving.module) || install)
+        if (streq(name, resolving.module)) {
+                resolving.more |= install;
+                resolving.module = NULL;
                 resolving.plan = NULL;
-        else if (!plan_has_step(resolving.plan, name)) {
+        } else if (install)
+                resolving.plan = NULL;
+        else if (resolving.plan && !plan_has_step(resolving.plan, name)) {
                 r = plan_add_step(resolving.plan, name, NULL);
                 if (r < 0)
                         resolving.error = r;
@@ -76,6 +83,7 @@ static void on_action(struct kmod_module *module, bool install, const char *opti
 
 static int plan_add_module(ModulePlan *plan, struct kmod_module *module) {
         const char *name = kmod_module_get_name(module);
+        bool more = resolving.more;
         int r;
 
         if (IN_SET(kmod_module_get_initstate(module), KMOD_MODULE_BUILTIN, KMOD_MODULE_LIVE)) {
@@ -89,12 +97,16 @@ static int plan_add_module(ModulePlan *plan, struct kmod_module *module) {
         r = kmod_module_probe_insert_module(
                         module, KMOD_PROBE_APPLY_BLACKLIST|KMOD_PROBE_DRY_RUN, NULL, NULL, NULL, on_action);
         resolving.plan = NULL;
+        resolving.module = NULL;
         if (resolving.error < 0)
                 return resolving.error;
         if (r == KMOD_PROBE_APPLY_BLACKLIST) {
                 log_debug("Module %s is deny-listed.", name);
                 return 0;
         }
+
+        if (more)
+                plan->strict = true;
 
         plan->class = module_class_best(plan->class, module_class_from_path(kmod_module_get_path(module)));
 
@@ -114,6 +126,8 @@ int module_plan_resolve(ModulePlan *plan, struct kmod_ctx *ctx, const char *alia
         assert(alias);
 
         plan->class = _MODULE_CLASS_INVALID;
+        plan->strict = false;
+        resolving.more = false;
 
         r = kmod_module_new_from_lookup(ctx, alias, &list);
         if (r < 0) {

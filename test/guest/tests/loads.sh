@@ -18,6 +18,14 @@ options fivedisks rd_nr=5
 softdep minix pre: dummy post: brd
 alias both minix
 alias both dummy
+install eql /rig/say 500000 eql $(module_file eql)
+install nbd /rig/say 0 nbd $(module_file nbd)
+install ufs /rig/say 500000 ufs $(module_file ufs)
+softdep efs post: ufs
+alias tails eql
+alias tails nbd
+alias behind efs
+alias behind nbd
 alias quote:* dummy
 alias long:* dummy
 END
@@ -26,6 +34,13 @@ cat >/rig/slow <<'END'
 #!/bin/sh
 usleep 300000
 insmod "$1"
+END
+# What comes after the insertion is part of the load.
+cat >/rig/say <<'END'
+#!/bin/sh
+insmod "$3"
+usleep "$1"
+echo "$2" >>/run/test/said
 END
 cat >/rig/count <<'END'
 #!/bin/sh
@@ -45,7 +60,7 @@ cat >/rig/see <<'END'
 #!/bin/sh
 cat "/sys/module/$1/initstate" >/run/test/seen 2>&1
 END
-chmod +x /rig/slow /rig/count /rig/hold /rig/see
+chmod +x /rig/slow /rig/say /rig/count /rig/hold /rig/see
 
 rule() {
     echo "ACTION==\"change\", SUBSYSTEM==\"mem\", KERNEL==\"null\", $1" >/etc/udev/rules.d/00-test.rules
@@ -69,6 +84,7 @@ outcome() {
     [ ! -e /run/test/veth ] || echo "install line run"
     [ ! -e /run/test/count ] || echo "install lines run: $(wc -l </run/test/count)"
     [ ! -e /run/test/seen ] || echo "program saw: $(cat /run/test/seen)"
+    [ ! -e /run/test/said ] || echo "in order: $(xargs </run/test/said)"
     [ ! -e /sys/module/brd ] || echo "rd_nr=$(cat /sys/module/brd/parameters/rd_nr)"
 }
 
@@ -119,6 +135,9 @@ for mode in no yes wait; do
         "gre ip6_gre ip6_tunnel tunnel6 install lines run: 1"
     expect "nothing more after a dependency that fails" 'RUN{builtin}+="kmod load vxlan"' ""
     expect "an alias of two modules" 'RUN{builtin}+="kmod load both"' "brd dummy minix rd_nr=3"
+    expect "an alias of two modules with install lines" 'RUN{builtin}+="kmod load tails"' "eql nbd in order: eql nbd"
+    expect "an alias of two modules, one of them has more behind it" 'RUN{builtin}+="kmod load behind"' \
+        "efs nbd ufs in order: ufs nbd"
     expect "several, a wrong one among them" 'RUN{builtin}+="kmod load dummy nosuchmodule brd"' "brd dummy rd_nr=3"
     expect "a missing module" 'RUN{builtin}+="kmod load nosuchmodule"' ""
     expect "dependencies" 'RUN{builtin}+="kmod load net-pf-24-proto-0"' "ppp_generic pppoe pppox slhc"
