@@ -166,9 +166,6 @@ static void client_flush(sd_device *dev, bool wait) {
         if (client.plan.n_steps == 0)
                 return module_plan_clear(&client.plan);
 
-        /* For whom nobody waits, the next module may come as soon as this one is live. */
-        wait = wait || client.plan.strict;
-
         r = client_send_request(dev, wait);
         if (r < 0)
                 log_device_warning_errno(dev, r, "Failed to ask for %zu module loads, loading here: %m",

@@ -107,6 +107,7 @@ struct Loader {
         bool leave;                     /* has an old configuration: no further step */
         ModuleStep *step;               /* NULL: idle */
         bool live;                      /* its module is, and only the end of the load is waited for */
+        bool goes_on;                   /* the load is more than that */
         ModuleClass class;              /* whose priorities it has */
         usec_t since_usec;              /* at work or idle since then */
         sd_event_source *result_source;
@@ -133,7 +134,7 @@ static void loader_set_step(Loader *loader, ModuleStep *step) {
         d->n_live -= loader->live;
 
         loader->step = step;
-        loader->live = false;
+        loader->live = loader->goes_on = false;
 }
 
 /* Only forgets it: the process leaves by itself when its socket is closed, and never before its load is done. */
@@ -253,6 +254,11 @@ static int on_loader_result(sd_event_source *s, int fd, uint32_t revents, void *
                 /* Its end is closed: it has died, on_loader_exit() sees to it. */
                 loader->result_source = sd_event_source_disable_unref(loader->result_source);
                 return 0;
+        }
+
+        if (result == MODULE_LOADER_GOES_ON) {
+                loader->goes_on = true;
+                return 1;
         }
 
         step = loader->step;
@@ -466,8 +472,10 @@ static bool process_sleeps(pid_t pid) {
 static bool loader_note_live(Loader *loader) {
         ModuleDispatch *d = loader->dispatch;
 
-        /* Strictly serial means to the end. */
-        if (loader->live || d->n_loaders_max == 1 || !module_is_live(module_step_name(loader->step)))
+        /* Strictly serial means to the end. And what it has sent comes first: it may say that it goes on. */
+        if (loader->live || loader->goes_on || d->n_loaders_max == 1 ||
+            fd_wait_for_event(loader->fd, POLLIN, 0) != 0 ||
+            !module_is_live(module_step_name(loader->step)))
                 return false;
 
         loader->live = true;

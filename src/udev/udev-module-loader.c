@@ -14,13 +14,21 @@
 
 #include "udev-module-loader.h"
 #include "udev-module-message.h"
+#include "udev-module-plan.h"
+
+static void send_result(int fd, ModuleLoaderResult result) {
+        /* The manager may be gone, and have left more orders behind. */
+        if (send(fd, &result, sizeof(result), MSG_NOSIGNAL) < 0)
+                log_debug_errno(errno, "Loader: cannot send a result, ignoring: %m");
+}
 
 /* For a module that was asked for this is the call that stock makes, with its flags, on what the same look-up
  * yields, so that options, deny list, soft dependencies, install line and error are libkmod's (model rule 4). A
  * pre-load is a dependency's load, to which libkmod does not apply the deny list. */
-static int load(struct kmod_ctx *ctx, const ModuleRequestStep *step) {
+static int load(struct kmod_ctx *ctx, const ModuleRequestStep *step, int fd) {
         _cleanup_(kmod_module_unref_listp) struct kmod_list *list = NULL;
         const char *alias = step->alias ?: step->name;
+        unsigned flags = step->alias ? KMOD_PROBE_APPLY_BLACKLIST : 0;
         struct kmod_list *i;
         int r;
 
@@ -39,8 +47,10 @@ static int load(struct kmod_ctx *ctx, const ModuleRequestStep *step) {
                         return 0;
                 }
 
-                r = kmod_module_probe_insert_module(
-                                module, step->alias ? KMOD_PROBE_APPLY_BLACKLIST : 0, NULL, NULL, NULL, NULL);
+                if (module_plan_goes_on(module, flags))
+                        send_result(fd, MODULE_LOADER_GOES_ON);
+
+                r = kmod_module_probe_insert_module(module, flags, NULL, NULL, NULL, NULL);
                 if (r == KMOD_PROBE_APPLY_BLACKLIST)
                         log_debug("Module %s is deny-listed.", step->name);
                 else if (r < 0)
@@ -102,11 +112,9 @@ int module_loader_main(int fd) {
                 if (result < 0)
                         log_error_errno(result, "Loader: cannot read an order, ignoring it: %m");
                 else
-                        result = load(ctx, &step);
+                        result = load(ctx, &step, fd);
 
-                /* The manager may be gone, and have left more orders behind. */
-                if (send(fd, &result, sizeof(result), MSG_NOSIGNAL) < 0)
-                        log_debug_errno(errno, "Loader: cannot send a result, ignoring: %m");
+                send_result(fd, result);
         }
 }
 

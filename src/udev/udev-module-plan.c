@@ -18,7 +18,7 @@
 static struct {
         ModulePlan *plan;               /* NULL: what comes next is no step of its own */
         const char *module;             /* the module that is asked for; NULL when it is behind us */
-        bool more;                      /* a load does more than to insert what was asked for, or goes on behind it */
+        bool more;                      /* to insert it is not all */
         int error;
 } resolving;
 
@@ -69,7 +69,7 @@ static void on_action(struct kmod_module *module, bool install, const char *opti
         /* What comes behind the module (soft dependencies `post:`) is part of its own load. So is all from an install
          * line on: it must be run once, and libkmod runs it each time that it gets there. */
         if (streq(name, resolving.module)) {
-                resolving.more |= install;
+                resolving.more = install;
                 resolving.module = NULL;
                 resolving.plan = NULL;
         } else if (install)
@@ -81,9 +81,27 @@ static void on_action(struct kmod_module *module, bool install, const char *opti
         }
 }
 
+static int dry_run(ModulePlan *plan, struct kmod_module *module, unsigned flags) {
+        int r;
+
+        resolving.plan = plan;
+        resolving.module = kmod_module_get_name(module);
+        resolving.more = false;
+        resolving.error = 0;
+        r = kmod_module_probe_insert_module(module, flags|KMOD_PROBE_DRY_RUN, NULL, NULL, NULL, on_action);
+        resolving.plan = NULL;
+        resolving.module = NULL;
+
+        return r;
+}
+
+bool module_plan_goes_on(struct kmod_module *module, unsigned flags) {
+        (void) dry_run(NULL, module, flags);
+        return resolving.more;
+}
+
 static int plan_add_module(ModulePlan *plan, struct kmod_module *module) {
         const char *name = kmod_module_get_name(module);
-        bool more = resolving.more;
         int r;
 
         if (IN_SET(kmod_module_get_initstate(module), KMOD_MODULE_BUILTIN, KMOD_MODULE_LIVE)) {
@@ -91,22 +109,13 @@ static int plan_add_module(ModulePlan *plan, struct kmod_module *module) {
                 return 0;
         }
 
-        resolving.plan = plan;
-        resolving.module = name;
-        resolving.error = 0;
-        r = kmod_module_probe_insert_module(
-                        module, KMOD_PROBE_APPLY_BLACKLIST|KMOD_PROBE_DRY_RUN, NULL, NULL, NULL, on_action);
-        resolving.plan = NULL;
-        resolving.module = NULL;
+        r = dry_run(plan, module, KMOD_PROBE_APPLY_BLACKLIST);
         if (resolving.error < 0)
                 return resolving.error;
         if (r == KMOD_PROBE_APPLY_BLACKLIST) {
                 log_debug("Module %s is deny-listed.", name);
                 return 0;
         }
-
-        if (more)
-                plan->strict = true;
 
         plan->class = module_class_best(plan->class, module_class_from_path(kmod_module_get_path(module)));
 
@@ -126,8 +135,6 @@ int module_plan_resolve(ModulePlan *plan, struct kmod_ctx *ctx, const char *alia
         assert(alias);
 
         plan->class = _MODULE_CLASS_INVALID;
-        plan->strict = false;
-        resolving.more = false;
 
         r = kmod_module_new_from_lookup(ctx, alias, &list);
         if (r < 0) {

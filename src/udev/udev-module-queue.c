@@ -27,8 +27,7 @@
  *
  * Rule 4. The last step is always libkmod's own.
  *   - A request makes its steps in the order of its list, one after the other; see rule 1 for what counts as the end
- *     of one. (If an install line or a soft dependency `post:` comes before another module of the list, the worker
- *     waits, so that it is the end of the load: udev-module-plan.h.)
+ *     of one. (A load that does more than to insert its module is never said to be live: udev-module-loader.h.)
  *   - A failure does not end a request. After that of a pre-load no other pre-load is attempted, since libkmod may
  *     stop there or not: what was asked for comes next, in which libkmod does all of it. After that of a module that
  *     was asked for the next step comes.
