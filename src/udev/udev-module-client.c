@@ -29,16 +29,11 @@
 #include "udev-module-message.h"
 #include "udev-module-plan.h"
 
-/* How much less of the CPU a worker gets, as a nice level, while it goes through the rules for what does not lead to
- * disks or keyboards. The kernel looks for these in threads of nice level 0, and `udevadm trigger` has it, too: in the
- * guest the last disk comes at 6.1 to 6.3 s with 5 here, and at 6.9 to 7.1 s with −5 for the others instead. */
-#define NICE_OTHER 5
-
 typedef struct Client {
         int fd;
         ModuleQueueMode mode;
         int nice;                       /* udevd's own */
-        bool may_nice;                  /* in both directions */
+        int nice_others;                /* added to it for the rules of others; 0: it never changes */
         uint32_t last_id;
         bool in_run;                    /* between the first entry of a RUN list and its end */
 
@@ -50,18 +45,18 @@ static Client client = {
 };
 
 static void client_set_nice(int relative) {
-        if (client.may_nice && setpriority(PRIO_PROCESS, 0, client.nice + relative) < 0)
+        if (client.nice_others != 0 && setpriority(PRIO_PROCESS, 0, client.nice + relative) < 0)
                 log_debug_errno(errno, "Failed to set the nice level of this worker, ignoring: %m");
 }
 
-void module_client_init(int request_fd, ModuleQueueMode mode, int nice, bool may_nice) {
+void module_client_init(int request_fd, ModuleQueueMode mode, int nice, int nice_others) {
         assert(client.fd < 0);
         assert(request_fd >= 0);
 
         client.fd = request_fd;
         client.mode = mode;
         client.nice = nice;
-        client.may_nice = may_nice;
+        client.nice_others = nice_others;
 
         /* Answers come as SIGUSR1, see client_wait_for_answer(); one that comes late must not end the worker. */
         assert_se(sigprocmask_many(SIG_BLOCK, NULL, SIGUSR1, -1) >= 0);
@@ -218,7 +213,7 @@ int module_client_load(struct kmod_ctx *ctx, sd_device *dev, char **modules) {
 
 void module_client_begin_event(sd_device *dev) {
         if (module_client_is_active())
-                client_set_nice(module_event_is_urgent(dev) ? 0 : NICE_OTHER);
+                client_set_nice(module_event_is_urgent(dev) ? 0 : client.nice_others);
 }
 
 void module_client_before_run(sd_device *dev) {
@@ -250,7 +245,7 @@ void module_client_after_run(sd_device *dev) {
 
 #include "udev-module-client.h"
 
-void module_client_init(int request_fd, ModuleQueueMode mode, int nice, bool may_nice) {
+void module_client_init(int request_fd, ModuleQueueMode mode, int nice, int nice_others) {
 }
 
 bool module_client_is_active(void) {

@@ -13,9 +13,9 @@
 struct kmod_ctx;
 
 /* Called by module_dispatch_enter_worker(). Takes ownership of request_fd, the socket to the manager. nice: udevd's own
- * level, which is the worker's but for the rules of an event. may_nice: whether it may leave that level and come
- * back. */
-void module_client_init(int request_fd, ModuleQueueMode mode, int nice, bool may_nice);
+ * level, and the worker's, to which nice_others is added for the rules of what does not lead to disks and keyboards; if
+ * that is 0, the level never changes. */
+void module_client_init(int request_fd, ModuleQueueMode mode, int nice, int nice_others);
 
 /* Whether this process asks the manager, instead of loading by itself. */
 bool module_client_is_active(void);
