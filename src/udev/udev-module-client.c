@@ -45,7 +45,7 @@ static Client client = {
 };
 
 static void client_set_nice(int relative) {
-        if (client.nice_others != 0 && setpriority(PRIO_PROCESS, 0, client.nice + relative) < 0)
+        if (setpriority(PRIO_PROCESS, 0, client.nice + relative) < 0)
                 log_debug_errno(errno, "Failed to set the nice level of this worker, ignoring: %m");
 }
 
@@ -57,6 +57,9 @@ void module_client_init(int request_fd, ModuleQueueMode mode, int nice, int nice
         client.mode = mode;
         client.nice = nice;
         client.nice_others = nice_others;
+
+        /* It was forked with the manager's. */
+        client_set_nice(0);
 
         /* Answers come as SIGUSR1, see client_wait_for_answer(); one that comes late must not end the worker. */
         assert_se(sigprocmask_many(SIG_BLOCK, NULL, SIGUSR1, -1) >= 0);
@@ -212,7 +215,7 @@ int module_client_load(struct kmod_ctx *ctx, sd_device *dev, char **modules) {
 }
 
 void module_client_begin_event(sd_device *dev) {
-        if (module_client_is_active())
+        if (module_client_is_active() && client.nice_others != 0)
                 client_set_nice(module_event_is_urgent(dev) ? 0 : client.nice_others);
 }
 
@@ -222,7 +225,7 @@ void module_client_before_run(sd_device *dev) {
 
         /* What RUN starts has the nice level that it has always had, for it may stay. Programs that are part of the
          * rules (PROGRAM, IMPORT) have that of the rules. */
-        if (!client.in_run)
+        if (!client.in_run && client.nice_others != 0)
                 client_set_nice(0);
 
         client.in_run = true;
