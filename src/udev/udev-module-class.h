@@ -2,8 +2,10 @@
 #pragma once
 
 /* What a module is good for, best class first: a start order in the queue, and the CPU and I/O priority of
- * the loader (model rule 5). The numbers are compared and stored in messages: keep them in this order. */
+ * the loader (model rule 5). The numbers are compared and stored in messages and in the journal: keep them in this
+ * order. */
 
+#include <errno.h>
 #include <stdbool.h>
 
 typedef enum ModuleClass {
@@ -16,7 +18,7 @@ typedef enum ModuleClass {
         MODULE_CLASS_SOUND,
         MODULE_CLASS_IDLE,    /* nobody looks at the screen for it: cpu, dmi, random numbers, … */
         _MODULE_CLASS_MAX,
-        _MODULE_CLASS_INVALID = -1,
+        _MODULE_CLASS_INVALID = -EINVAL,
 } ModuleClass;
 
 /* Classes up to this one lead to what a boot waits for, disks and keyboards. */

@@ -17,13 +17,13 @@
 #include "device-util.h"
 #include "errno-util.h"
 #include "format-util.h"
-#include "module-util.h"
 #include "signal-util.h"
 #include "string-util.h"
 #include "strv.h"
 
 #include "udev-module-class.h"
 #include "udev-module-client.h"
+#include "udev-module-compat.h"
 #include "udev-module-event.h"
 #include "udev-module-loader.h"
 #include "udev-module-message.h"
@@ -34,6 +34,7 @@ typedef struct Client {
         ModuleQueueMode mode;
         int nice;                       /* udevd's own */
         int nice_others;                /* added to it for the rules of others; 0: it never changes */
+        int nice_now;                   /* added to it now */
         uint32_t last_id;
         bool in_run;                    /* between the first entry of a RUN list and its end */
 
@@ -45,8 +46,13 @@ static Client client = {
 };
 
 static void client_set_nice(int relative) {
+        /* Most events are of the same kind as the one before. */
+        if (relative == client.nice_now)
+                return;
+
         if (setpriority(PRIO_PROCESS, 0, client.nice + relative) < 0)
                 log_debug_errno(errno, "Failed to set the nice level of this worker, ignoring: %m");
+        client.nice_now = relative;
 }
 
 void module_client_init(int request_fd, ModuleQueueMode mode, int nice, int nice_others) {
@@ -58,11 +64,12 @@ void module_client_init(int request_fd, ModuleQueueMode mode, int nice, int nice
         client.nice = nice;
         client.nice_others = nice_others;
 
-        /* It was forked with the manager's. */
+        /* It was forked with the manager's, whatever that was. */
+        client.nice_now = INT_MAX;
         client_set_nice(0);
 
-        /* Answers come as SIGUSR1, see client_wait_for_answer(); one that comes late must not end the worker. */
-        assert_se(sigprocmask_many(SIG_BLOCK, NULL, SIGUSR1, -1) >= 0);
+        /* See client_wait_for_answer(); an answer that comes late must not end the worker. */
+        assert_se(block_signal(MODULE_ANSWER_SIGNAL) >= 0);
 }
 
 bool module_client_is_active(void) {
@@ -74,7 +81,7 @@ static bool client_wait_for_answer(sd_device *dev) {
         sigset_t mask;
 
         assert_se(sigemptyset(&mask) >= 0);
-        assert_se(sigaddset(&mask, SIGUSR1) >= 0);
+        assert_se(sigaddset(&mask, MODULE_ANSWER_SIGNAL) >= 0);
         assert_se(sigaddset(&mask, SIGTERM) >= 0);
 
         for (;;) {
@@ -101,7 +108,7 @@ static bool client_wait_for_answer(sd_device *dev) {
                         return false;
 
                 if (info.si_code != SI_QUEUE || info.si_pid != getppid()) {
-                        log_device_debug(dev, "Ignoring SIGUSR1 from process "PID_FMT".", info.si_pid);
+                        log_device_debug(dev, "Ignoring an answer from process "PID_FMT".", info.si_pid);
                         continue;
                 }
 

@@ -11,22 +11,11 @@
 
 #include "udev-module-config.h"
 
-#define UDEV_CONF "/etc/udev/udev.conf"
-
-/* The compiled-in default is stock udevd; a distribution that wants another one changes udev.conf. */
-static ModuleConfig config = {
-        .mode = MODULE_QUEUE_NO,
-};
-
-const ModuleConfig *module_config(void) {
-        return &config;
-}
-
-static void set_mode(const char *where, const char *value) {
+static void set_mode(ModuleQueueMode *mode, const char *where, const char *value) {
         int r;
 
         if (streq(value, "wait")) {
-                config.mode = MODULE_QUEUE_WAIT;
+                *mode = MODULE_QUEUE_WAIT;
                 return;
         }
 
@@ -36,10 +25,10 @@ static void set_mode(const char *where, const char *value) {
                 return;
         }
 
-        config.mode = r ? MODULE_QUEUE_YES : MODULE_QUEUE_NO;
+        *mode = r ? MODULE_QUEUE_YES : MODULE_QUEUE_NO;
 }
 
-static void set_loaders(const char *where, const char *value) {
+static void set_loaders(unsigned *loaders, const char *where, const char *value) {
         unsigned n;
         int r;
 
@@ -52,10 +41,22 @@ static void set_loaders(const char *where, const char *value) {
                 return;
         }
 
-        config.loaders = n;
+        *loaders = n;
 }
 
-void module_config_read_file(void) {
+int config_parse_module_queue(CONFIG_PARSER_ARGUMENTS) {
+        set_mode(data, filename, rvalue);
+        return 0;
+}
+
+int config_parse_module_queue_loaders(CONFIG_PARSER_ARGUMENTS) {
+        set_loaders(data, filename, rvalue);
+        return 0;
+}
+
+#define UDEV_CONF "/etc/udev/udev.conf"
+
+void module_config_read_file(ModuleConfig *config) {
         _cleanup_free_ char *mode = NULL, *loaders = NULL;
         int r;
 
@@ -70,23 +71,23 @@ void module_config_read_file(void) {
         }
 
         if (mode)
-                set_mode(UDEV_CONF, mode);
+                set_mode(&config->mode, UDEV_CONF, mode);
         if (loaders)
-                set_loaders(UDEV_CONF, loaders);
+                set_loaders(&config->loaders, UDEV_CONF, loaders);
 }
 
-bool module_config_read_cmdline(const char *key, const char *value) {
-        void (*set)(const char *where, const char *value);
+bool module_config_read_cmdline(ModuleConfig *config, const char *key, const char *value) {
+        bool mode = proc_cmdline_key_streq(key, "udev.module_queue");
 
-        if (proc_cmdline_key_streq(key, "udev.module_queue"))
-                set = set_mode;
-        else if (proc_cmdline_key_streq(key, "udev.module_queue_loaders"))
-                set = set_loaders;
-        else
+        if (!mode && !proc_cmdline_key_streq(key, "udev.module_queue_loaders"))
                 return false;
 
-        if (!proc_cmdline_value_missing(key, value))
-                set("kernel command line", value);
+        if (proc_cmdline_value_missing(key, value))
+                return true;
 
+        if (mode)
+                set_mode(&config->mode, "kernel command line", value);
+        else
+                set_loaders(&config->loaders, "kernel command line", value);
         return true;
 }

@@ -8,10 +8,10 @@
 
 #include "fd-util.h"
 #include "log.h"
-#include "module-util.h"
 #include "process-util.h"
 #include "string-util.h"
 
+#include "udev-module-compat.h"
 #include "udev-module-loader.h"
 #include "udev-module-message.h"
 #include "udev-module-plan.h"
@@ -26,7 +26,7 @@ static void send_result(int fd, ModuleLoaderResult result) {
  * yields, so that options, deny list, soft dependencies, install line and error are libkmod's (model rule 4). A
  * pre-load is a dependency's load, to which libkmod does not apply the deny list. */
 static int load(struct kmod_ctx *ctx, const ModuleRequestStep *step, int fd) {
-        _cleanup_(kmod_module_unref_listp) struct kmod_list *list = NULL;
+        _cleanup_(module_list_unrefp) struct kmod_list *list = NULL;
         const char *alias = step->alias ?: step->name;
         unsigned flags = step->alias ? KMOD_PROBE_APPLY_BLACKLIST : 0;
         struct kmod_list *i;
@@ -37,7 +37,7 @@ static int load(struct kmod_ctx *ctx, const ModuleRequestStep *step, int fd) {
                 return log_debug_errno(r, "Cannot look up '%s' for module %s: %m", alias, step->name);
 
         kmod_list_foreach(i, list) {
-                _cleanup_(kmod_module_unrefp) struct kmod_module *module = kmod_module_get_module(i);
+                _cleanup_(module_unrefp) struct kmod_module *module = kmod_module_get_module(i);
 
                 if (!streq_ptr(kmod_module_get_name(module), step->name))
                         continue;
@@ -79,6 +79,10 @@ int module_loader_main(int fd) {
                 log_error_errno(r, "Loader: failed to close the manager's file descriptors, leaving: %m");
                 return EXIT_FAILURE;
         }
+
+        /* All capabilities stay. A driver's init and probe run with those of this process, and whatever they ask for
+         * has always been there. Install lines would get all of them back, as what root executes does, but not if the
+         * service has NoNewPrivileges=. And who may insert modules can do anything. */
 
         (void) unsetenv("NOTIFY_SOCKET");
 

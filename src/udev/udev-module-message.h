@@ -2,8 +2,9 @@
 #pragma once
 
 /* The bytes that go from a worker to the manager (a request) and from the manager to a loader (an order). One
- * datagram each; both ends are the same program, so numbers are as the CPU has them. What comes in is not trusted:
- * the parsers accept what the builders make and nothing else, and point into the buffer instead of copying. */
+ * datagram each; both ends are the same program, so numbers are as the CPU has them. Only the journal may bring a
+ * request of another one: a change of the format is one of udev-module-journal.c, too. What comes in is not trusted: the
+ * parsers accept what the builders make and nothing else, and point into the buffer instead of copying. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -14,6 +15,10 @@
  * Linux has (MODULE_NAME_LEN), and an alias of PATH_MAX, the most that libkmod looks up. A worker loads by itself what
  * does not fit. */
 #define MODULE_MESSAGE_MAX (64U * 1024U)
+
+/* The manager answers a worker that waits by a signal with a value. SIGUSR1 is what udevd's own answers come with, since
+ * it has some. */
+#define MODULE_ANSWER_SIGNAL SIGUSR2
 
 /* Put the request into buffer (of MODULE_MESSAGE_MAX bytes). Its `waiter` only says whether somebody waits (not 0):
  * who it is, is what the kernel says of the sender. ret_size: bytes used. Returns 0, -EMSGSIZE or -E2BIG if it is

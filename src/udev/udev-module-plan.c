@@ -9,9 +9,9 @@
 
 #include "alloc-util.h"
 #include "log.h"
-#include "module-util.h"
 #include "string-util.h"
 
+#include "udev-module-compat.h"
 #include "udev-module-plan.h"
 
 /* libkmod hands no user data to its callback, so this is where it puts what it finds. */
@@ -21,6 +21,12 @@ static struct {
         bool more;                      /* to insert it is not all */
         int error;
 } resolving;
+
+/* And for a look at what the load of one step brings. */
+static struct {
+        const char *module;             /* NULL when it is behind us */
+        bool others;                    /* something else than what the plan has in this place */
+} looking;
 
 void module_plan_clear(ModulePlan *plan) {
         assert(plan);
@@ -57,6 +63,27 @@ static int plan_add_step(ModulePlan *plan, const char *name, const char *alias) 
         return 0;
 }
 
+static void on_pre_load_action(struct kmod_module *module, bool install, const char *options) {
+        const char *name = kmod_module_get_name(module);
+
+        if (streq_ptr(name, looking.module))
+                looking.module = NULL;
+        else if (install || (looking.module && !plan_has_step(resolving.plan, name)))
+                looking.others = true;
+}
+
+/* A pre-load is libkmod's own load of the module, with the soft dependencies that it has. If these lead in a circle,
+ * libkmod takes them in another order when it begins with the module that is asked for. And an install line behind it
+ * would be run here, and again. */
+static bool plan_may_pre_load(struct kmod_module *module) {
+        looking.module = kmod_module_get_name(module);
+        looking.others = false;
+        (void) kmod_module_probe_insert_module(module, KMOD_PROBE_DRY_RUN, NULL, NULL, NULL, on_pre_load_action);
+        looking.module = NULL;
+
+        return !looking.others;
+}
+
 static void on_action(struct kmod_module *module, bool install, const char *options) {
         const char *name = kmod_module_get_name(module);
         int r;
@@ -67,7 +94,8 @@ static void on_action(struct kmod_module *module, bool install, const char *opti
         }
 
         /* What comes behind the module (soft dependencies `post:`) is part of its own load. So is all from an install
-         * line on: it must be run once, and libkmod runs it each time that it gets there. */
+         * line on: it must be run once, and libkmod runs it each time that it gets there. And all from a module on that
+         * cannot be loaded ahead. */
         if (streq(name, resolving.module)) {
                 resolving.more = install;
                 resolving.module = NULL;
@@ -75,6 +103,11 @@ static void on_action(struct kmod_module *module, bool install, const char *opti
         } else if (install)
                 resolving.plan = NULL;
         else if (resolving.plan && !plan_has_step(resolving.plan, name)) {
+                if (!plan_may_pre_load(module)) {
+                        resolving.plan = NULL;
+                        return;
+                }
+
                 r = plan_add_step(resolving.plan, name, NULL);
                 if (r < 0)
                         resolving.error = r;
@@ -125,7 +158,7 @@ static int plan_add_module(ModulePlan *plan, struct kmod_module *module) {
 }
 
 int module_plan_resolve(ModulePlan *plan, struct kmod_ctx *ctx, const char *alias) {
-        _cleanup_(kmod_module_unref_listp) struct kmod_list *list = NULL;
+        _cleanup_(module_list_unrefp) struct kmod_list *list = NULL;
         struct kmod_list *i;
         int r;
 
@@ -151,7 +184,7 @@ int module_plan_resolve(ModulePlan *plan, struct kmod_ctx *ctx, const char *alia
                 return -ENOMEM;
 
         kmod_list_foreach(i, list) {
-                _cleanup_(kmod_module_unrefp) struct kmod_module *module = kmod_module_get_module(i);
+                _cleanup_(module_unrefp) struct kmod_module *module = kmod_module_get_module(i);
 
                 r = plan_add_module(plan, module);
                 if (r < 0) {

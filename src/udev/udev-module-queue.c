@@ -2,9 +2,10 @@
 
 /* The model, as far as the queue keeps it; the tests in test/unit/test-module-queue.c are sorted by its rules. The
  * others are kept elsewhere: `udevadm settle` means what it meant, no load and no unread uevent of one is left when it
- * returns (2, udev-module-dispatch.c); a load is never killed, what takes long is named in the log (6) and the manager
- * never blocks (8, both udev-module-dispatch.c); switched off, udevd is stock's (10, hooks.cocci). The order of events
- * (5) is in udev-module-event.h, what a class is in udev-module-class.c.
+ * returns (2, udev-module-pool.c); a load is never killed, what takes long is named in the log (6, there too) and the
+ * manager never blocks (8, udev-module-dispatch.c); what is asked for outlives udevd (9, udev-module-journal.h);
+ * switched off, udevd is stock's (10, hooks.cocci). The order of events (5) is in udev-module-event.h, what a class is in
+ * udev-module-class.c.
  *
  * A request is a list of steps, each of them a module that must be attempted. It stands at exactly one of them at
  * any time; when that one is served, it goes on to the next that is not served yet, and after the last one it is
@@ -53,6 +54,8 @@
  *   - If a loader dies, its step waits again in its old place, unless the module is live and nobody stands there any
  *     more. If one dies over the same attempt once more, the attempt has failed, and who waits is told to load by
  *     himself; if the module is live, it just ends.
+ *   - Where no process can be had, and no load is at work or none starts for a while, who waits is told to load by
+ *     himself, and the queue tries again later.
  *   - Once the queue has given up, nothing starts that had been asked for until then, and whoever waits for
  *     something of that is told to load it by himself.
  *
@@ -115,6 +118,8 @@ struct ModuleStep {
         ModuleClass class;              /* while not idle */
         unsigned n_refs;                /* how many times requests name it */
         uint32_t need[_MODULE_CLASS_MAX]; /* of these, those not served yet, by class of the request */
+        uint32_t n_shared;              /* those that this attempt is for, also if it is live and they are served */
+        usec_t asked;                   /* when the first of those came */
 
         RequestList standing;           /* the oldest one is the first, the others as they came */
         const Request *asker;           /* the oldest of them that asked for the module itself */
@@ -318,6 +323,7 @@ static Request *step_end(ModuleQueue *q, ModuleStep *step, bool lost) {
         step_set_live(q, step, false);
         step->died = step->given_up = false;
         memset(step->need, 0, sizeof(step->need));
+        step->n_shared = 0;
         step_set_state(q, step, STEP_IDLE);
 
         return served;
@@ -438,6 +444,8 @@ static void request_go_on(ModuleQueue *q, Request *r) {
                                 return request_stand(q, r, step);
 
                         step->need[r->class]--;
+                        if (skip || step->kept) /* no attempt is made for it */
+                                step->n_shared--;
                         step_update(q, step);
                 }
 
@@ -569,6 +577,13 @@ int module_queue_new(ModuleQueue **ret, unsigned n_places) {
         return 0;
 }
 
+void module_queue_set_places(ModuleQueue *q, unsigned n_places) {
+        assert(q);
+        assert(n_places > 0);
+
+        q->n_places = n_places;
+}
+
 ModuleQueue *module_queue_free(ModuleQueue *q) {
         ModuleStep *step;
 
@@ -626,6 +641,8 @@ int module_queue_add(ModuleQueue *q, const ModuleRequest *request, usec_t now) {
                 ModuleStep *step = n->steps[i].step;
 
                 step->need[n->class]++;
+                if (step->n_shared++ == 0)
+                        step->asked = now;
                 step_update(q, step);
         }
 
@@ -783,6 +800,31 @@ void module_queue_forget_waiter(ModuleQueue *q, pid_t waiter) {
         }
 }
 
+bool module_queue_pop_waiter(ModuleQueue *q, ModuleAnswer *ret) {
+        Request *first;
+
+        assert(q);
+        assert(ret);
+        assert(!q->answers.first);
+
+        HASHMAP_FOREACH(first, q->waiters)
+                LIST_FOREACH(of_waiter, r, first) {
+                        if (r->steps[r->current].step->state == STEP_LOADING)
+                                continue;
+
+                        *ret = (ModuleAnswer) {
+                                .waiter = r->waiter,
+                                .id = r->id,
+                                .load_yourself = true,
+                        };
+
+                        request_unlink_waiter(q, r);
+                        return true;
+                }
+
+        return false;
+}
+
 /* Of what comes after the current step of a request, give up what nobody has got to yet. */
 static size_t request_give_up_rest(
                 ModuleQueue *q,
@@ -898,6 +940,34 @@ ModuleClass module_step_class(const ModuleStep *step) {
         assert(step);
 
         return step->class;
+}
+
+const char *module_step_first_alias(const ModuleStep *step) {
+        const Request *r;
+
+        assert(step);
+
+        r = step->standing.first;
+        if (!r)
+                return NULL;
+
+        for (size_t i = r->current; i < r->n_steps; i++)
+                if (r->steps[i].alias)
+                        return r->steps[i].alias;
+
+        return NULL;
+}
+
+unsigned module_step_n_shared(const ModuleStep *step) {
+        assert(step);
+
+        return step->n_shared;
+}
+
+usec_t module_step_asked(const ModuleStep *step) {
+        assert(step);
+
+        return step->asked;
 }
 
 const char *module_step_device(const ModuleStep *step) {

@@ -64,6 +64,9 @@ typedef struct ModuleAnswer {
 /* n_places: how many loads may be at work at once, > 0, not counting those that are parked. */
 int module_queue_new(ModuleQueue **ret, unsigned n_places);
 ModuleQueue *module_queue_free(ModuleQueue *q);
+
+/* What is at work already stays so. */
+void module_queue_set_places(ModuleQueue *q, unsigned n_places);
 DEFINE_TRIVIAL_CLEANUP_FUNC(ModuleQueue *, module_queue_free);
 
 /* Take a request. -EINVAL for one that makes no sense (no step, no name, an unknown class), -E2BIG, -ENOMEM.
@@ -102,6 +105,10 @@ void module_queue_forget_failures(ModuleQueue *q);
 /* A waiter is gone: what it asked for is still loaded, but no answer is sent. */
 void module_queue_forget_waiter(ModuleQueue *q, pid_t waiter);
 
+/* The next one who waits for a module that nobody loads yet need not any more: what it asked for is still loaded, but the
+ * answer, to be sent now, is to load by himself. False if there is none. */
+bool module_queue_pop_waiter(ModuleQueue *q, ModuleAnswer *ret);
+
 /* Give up all that was asked for and is not being loaded yet, in a stop that took too long: none of it starts any
  * more, nor does the second attempt after a death. Who waits for some of it is told to load by himself, at once or
  * after what is being loaded for him; who waits for nothing but what is being loaded gets that result. Calls
@@ -128,3 +135,9 @@ const char *module_step_alias(const ModuleStep *step);
 ModuleClass module_step_class(const ModuleStep *step);
 const char *module_step_device(const ModuleStep *step);
 uint64_t module_step_seqnum(const ModuleStep *step);
+
+/* For the record. first_alias: for a pre-load, too, then that of the module that it is for. n_shared: how many times
+ * requests name it that this attempt is for, so far. asked: when the first of these came. */
+const char *module_step_first_alias(const ModuleStep *step);
+unsigned module_step_n_shared(const ModuleStep *step);
+usec_t module_step_asked(const ModuleStep *step);
