@@ -297,9 +297,9 @@ static void test_names(void) {
         for (ModuleClass c = 0; c < _MODULE_CLASS_MAX; c++)
                 g_assert_cmpint(module_class_from_string(module_class_to_string(c)), ==, c);
 
-        g_assert_cmpint(module_class_from_string(NULL), <, 0);
-        g_assert_cmpint(module_class_from_string(""), <, 0);
-        g_assert_cmpint(module_class_from_string("Storage"), <, 0);
+        g_assert_cmpint(module_class_from_string(NULL), ==, _MODULE_CLASS_INVALID);
+        g_assert_cmpint(module_class_from_string(""), ==, _MODULE_CLASS_INVALID);
+        g_assert_cmpint(module_class_from_string("Storage"), ==, _MODULE_CLASS_INVALID);
 }
 
 static void test_best(void) {

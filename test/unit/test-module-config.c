@@ -4,12 +4,8 @@
 
 #include "udev-module-config.h"
 
-static void test_default(void) {
-        g_assert_cmpint(module_config()->mode, ==, MODULE_QUEUE_NO);
-        g_assert_cmpuint(module_config()->loaders, ==, 0);
-}
-
 static void test_mode(void) {
+        ModuleConfig config = {};
         static const struct {
                 const char *value;
                 ModuleQueueMode mode;
@@ -22,54 +18,58 @@ static void test_mode(void) {
         };
 
         for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
-                g_assert_true(module_config_read_cmdline("udev.module_queue", cases[i].value));
-                g_assert_cmpint(module_config()->mode, ==, cases[i].mode);
+                g_assert_true(module_config_read_cmdline(&config, "udev.module_queue", cases[i].value));
+                g_assert_cmpint(config.mode, ==, cases[i].mode);
         }
 
         /* As everywhere on the kernel command line, "-" is as good as "_". */
-        g_assert_true(module_config_read_cmdline("udev.module-queue", "wait"));
-        g_assert_cmpint(module_config()->mode, ==, MODULE_QUEUE_WAIT);
+        g_assert_true(module_config_read_cmdline(&config, "udev.module-queue", "wait"));
+        g_assert_cmpint(config.mode, ==, MODULE_QUEUE_WAIT);
 }
 
 static void test_loaders(void) {
-        g_assert_true(module_config_read_cmdline("udev.module_queue_loaders", "1"));
-        g_assert_cmpuint(module_config()->loaders, ==, 1);
-        g_assert_true(module_config_read_cmdline("udev.module_queue_loaders", "256"));
-        g_assert_cmpuint(module_config()->loaders, ==, 256);
+        ModuleConfig config = {};
+
+        g_assert_true(module_config_read_cmdline(&config, "udev.module_queue_loaders", "1"));
+        g_assert_cmpuint(config.loaders, ==, 1);
+        g_assert_true(module_config_read_cmdline(&config, "udev.module_queue_loaders", "256"));
+        g_assert_cmpuint(config.loaders, ==, 256);
 }
 
 /* A bad value changes nothing. */
 static void test_bad_value(void) {
+        ModuleConfig config = {};
         static const char *const bad_modes[] = { "", "maybe", "WAIT", "wait ", "2", "yes\xff" };
         static const char *const bad_loaders[] = { "", "0", "-1", "257", "many", "1.5", "99999999999999999999", " 4 x" };
 
-        module_config_read_cmdline("udev.module_queue", "yes");
+        module_config_read_cmdline(&config, "udev.module_queue", "yes");
         for (size_t i = 0; i < G_N_ELEMENTS(bad_modes); i++) {
-                g_assert_true(module_config_read_cmdline("udev.module_queue", bad_modes[i]));
-                g_assert_cmpint(module_config()->mode, ==, MODULE_QUEUE_YES);
+                g_assert_true(module_config_read_cmdline(&config, "udev.module_queue", bad_modes[i]));
+                g_assert_cmpint(config.mode, ==, MODULE_QUEUE_YES);
         }
-        g_assert_true(module_config_read_cmdline("udev.module_queue", NULL));
-        g_assert_cmpint(module_config()->mode, ==, MODULE_QUEUE_YES);
+        g_assert_true(module_config_read_cmdline(&config, "udev.module_queue", NULL));
+        g_assert_cmpint(config.mode, ==, MODULE_QUEUE_YES);
 
-        module_config_read_cmdline("udev.module_queue_loaders", "7");
+        module_config_read_cmdline(&config, "udev.module_queue_loaders", "7");
         for (size_t i = 0; i < G_N_ELEMENTS(bad_loaders); i++) {
-                g_assert_true(module_config_read_cmdline("udev.module_queue_loaders", bad_loaders[i]));
-                g_assert_cmpuint(module_config()->loaders, ==, 7);
+                g_assert_true(module_config_read_cmdline(&config, "udev.module_queue_loaders", bad_loaders[i]));
+                g_assert_cmpuint(config.loaders, ==, 7);
         }
-        g_assert_true(module_config_read_cmdline("udev.module_queue_loaders", NULL));
-        g_assert_cmpuint(module_config()->loaders, ==, 7);
+        g_assert_true(module_config_read_cmdline(&config, "udev.module_queue_loaders", NULL));
+        g_assert_cmpuint(config.loaders, ==, 7);
 }
 
 static void test_not_ours(void) {
-        g_assert_false(module_config_read_cmdline("udev.children_max", "4"));
-        g_assert_false(module_config_read_cmdline("module_queue", "yes"));
-        g_assert_false(module_config_read_cmdline("udev.module_queue_loader", "4"));
+        ModuleConfig config = {};
+
+        g_assert_false(module_config_read_cmdline(&config, "udev.children_max", "4"));
+        g_assert_false(module_config_read_cmdline(&config, "module_queue", "yes"));
+        g_assert_false(module_config_read_cmdline(&config, "udev.module_queue_loader", "4"));
 }
 
 int main(int argc, char *argv[]) {
         g_test_init(&argc, &argv, NULL);
 
-        g_test_add_func("/module-config/default", test_default);
         g_test_add_func("/module-config/mode", test_mode);
         g_test_add_func("/module-config/loaders", test_loaders);
         g_test_add_func("/module-config/bad-value", test_bad_value);

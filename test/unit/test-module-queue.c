@@ -1541,6 +1541,59 @@ static void test_waiter_forget_answers(Fixture *f, gconstpointer data) {
         assert_empty(f);
 }
 
+/* Where there are no loaders: what was asked for stays, whoever waits for it loads by himself. */
+static void test_pop_waiter(Fixture *f, gconstpointer data) {
+        ModuleAnswer answer;
+        unsigned waiters = 0;
+        ModuleStep *m;
+
+        g_assert_false(module_queue_pop_waiter(f->q, &answer));
+
+        add_for(f, 11, "a m=x");
+        add_for(f, 12, "m=x");
+        add(f, MODULE_CLASS_OTHER, "n=x");
+        m = assert_next(f, "a");
+        module_queue_put_back(f->q, m);
+        while (module_queue_pop_waiter(f->q, &answer)) {
+                g_assert_true(answer.load_yourself);
+                waiters += answer.waiter;
+        }
+        g_assert_cmpuint(waiters, ==, 11 + 12);
+
+        assert_attempt(f, "a", 0);
+        assert_attempt(f, "m", 0);
+        assert_attempt(f, "n", 0);
+        assert_no_answer(f);
+        assert_empty(f);
+}
+
+static void test_pop_waiter_of_load(Fixture *f, gconstpointer data) {
+        ModuleAnswer answer;
+        ModuleStep *m;
+        uint32_t a;
+
+        a = add_for(f, 11, "m=x n=x");
+        m = assert_next(f, "m");
+        (void) add_for(f, 12, "n=x");
+
+        /* It has two of them. */
+        (void) add_for(f, 11, "o=x");
+
+        g_assert_true(module_queue_pop_waiter(f->q, &answer));
+        g_assert_true(module_queue_pop_waiter(f->q, &answer));
+        g_assert_false(module_queue_pop_waiter(f->q, &answer));
+        assert_no_answer(f);
+
+        module_queue_done(f->q, m, 0, f->now);
+        g_assert_true(module_queue_pop_waiter(f->q, &answer));
+        g_assert_cmpuint(answer.id, ==, a);
+
+        assert_attempt(f, "n", 0);
+        assert_attempt(f, "o", 0);
+        assert_no_answer(f);
+        assert_empty(f);
+}
+
 static void collect_name(const char *name, void *userdata) {
         GString *names = userdata;
 
@@ -2452,6 +2505,8 @@ int main(int argc, char **argv) {
         test("waiter/order-of-answers", test_waiter_order_of_answers);
         test("waiter/forget", test_waiter_forget);
         test("waiter/forget-answers", test_waiter_forget_answers);
+        test("pop-waiter", test_pop_waiter);
+        test("pop-waiter/of-load", test_pop_waiter_of_load);
         test("give-up/waiting", test_give_up_waiting);
         test("give-up/loading", test_give_up_loading);
         test("give-up/and-die", test_give_up_and_die);
