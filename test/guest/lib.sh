@@ -40,12 +40,30 @@ settle() {
     udevadm settle --timeout=300
 }
 
-# Until no uevent has come for three seconds.
+# Mount the disk of modules, which reads so many bytes and so many times a second at most: modules_mount BPS IOPS
+# It is a file in memory, and this kernel slows it down, so that it has this machine's time. What the host does has the
+# host's: where instructions are counted, this machine's clock jumps on meanwhile.
+modules_mount() {
+    local module device limits=/run/blkio
+
+    for module in /rig/modules-disk/*.ko*; do
+        insmod "$module" || return
+    done
+    # The control groups of the second kind do not limit the root, where all processes are.
+    mkdir $limits
+    mount -t cgroup -o blkio none $limits && losetup -r /dev/loop0 /rig/modules-disk/image &&
+        read -r device </sys/block/loop0/dev &&
+        echo "$device $1" >$limits/blkio.throttle.read_bps_device &&
+        echo "$device $2" >$limits/blkio.throttle.read_iops_device &&
+        mount -t ext4 -o ro /dev/loop0 /usr/lib/modules
+}
+
+# Until no uevent has come for three seconds, or so many: quiesce [SECONDS]
 quiesce() {
     local before now still=0
 
     read -r before </sys/kernel/uevent_seqnum
-    while [ "$still" -lt 3 ]; do
+    while [ "$still" -lt "${1-3}" ]; do
         sleep 1
         read -r now </sys/kernel/uevent_seqnum
         if [ "$now" = "$before" ]; then
@@ -78,9 +96,12 @@ trace_stop() {
     cat "$TRACING"/per_cpu/cpu*/stats >"$OUT/trace.stats"
 }
 
-# What there is now: modules, udev's database, device nodes (rights, owner, numbers in hex, name), the kernel's log.
+# What there is now: modules, devices and which entry of udev's database is whose, the database, device nodes (rights,
+# owner, numbers in hex, name), the kernel's log.
 state_save() {
     cp /proc/modules "$OUT/modules"
+    find /sys/devices -name subsystem -type l -exec stat -c '%N' {} + >"$OUT/subsystems"
+    find /sys/devices \( -name dev -o -name ifindex \) -type f -exec grep -H . {} + >"$OUT/numbers"
     mkdir -p "$OUT/udev"
     cp -a /run/udev/data /run/udev/links /run/udev/tags "$OUT/udev/" 2>/dev/null
     find /dev ! -path '/dev/pts/*' -exec stat -c '%A %u:%g %t:%T %N' {} + | sort -k 4 >"$OUT/dev"

@@ -226,17 +226,19 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--profile", choices=PROFILES, required=True)
     parser.add_argument("--smp", type=int, default=1)
+    parser.add_argument("--memory", type=int, default=3072, help="in MiB")
     parser.add_argument("--disks", required=True, help="directory of the disk images")
     parser.add_argument("--kernel", required=True)
     parser.add_argument("--initrd", required=True)
     parser.add_argument("--append", required=True, help="the kernel command line")
     parser.add_argument("--results", required=True, help="image of the disk that the guest writes results to")
+    parser.add_argument("--root", help="image of a disk more, with a root file system; never written to")
     parser.add_argument("--console", required=True, help="file for the serial console")
     options = parser.parse_args()
 
     m = Machine(options.disks)
     m.add("qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none",
-          "-machine", "q35,usb=off,vmport=off", "-m", "3G", "-no-reboot", "-boot", "strict=on",
+          "-machine", "q35,usb=off,vmport=off", "-m", f"{options.memory}M", "-no-reboot", "-boot", "strict=on",
           "-smp", str(options.smp), "-serial", f"file:{options.console}")
     # Fast string operations cost by the byte when instructions are counted.
     m.add("-cpu", "max,erms=off,fsrm=off")
@@ -248,6 +250,9 @@ def main():
     # The only one with a boot index: with -boot strict=on the firmware looks at nothing else, which saves 5 s.
     results = m.drive(os.path.abspath(options.results))
     m.device(f"virtio-blk-pci,drive={results},bus={m.pcie()},serial=results,bootindex=1")
+    if options.root:
+        root = m.drive(os.path.abspath(options.root), ",snapshot=on")
+        m.device(f"virtio-blk-pci,drive={root},bus={m.pcie()},serial=root")
     PROFILES[options.profile](m)
     os.execvp(m.args[0], m.args)
 

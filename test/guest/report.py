@@ -6,11 +6,15 @@
 
 Times are seconds from "udevd is ready". A device counts from the first time that udevd has announced it:
   settle                          until udevadm settle returned
+  loaded                          until a list of modules was loaded, if the script does that
   first_disk, last_disk, disks    disks but no loop, ram, zram, sr, fd; and how many
   first_input, last_input, inputs event* nodes; and how many
   quiet                           until the last uevent, of the kernel or of udevd
   uevents_kernel, uevents_udev    in the whole boot
   modules                         loaded at the end
+If udevd's memory was recorded, only the last one of these, and
+  memory_rss, memory_pss, memory_manager, memory_processes    the most at any time, in MB (10^6 bytes): sums of udevd's
+                                  processes, the manager's PSS, and how many processes there were
 Within settle: cpu_user, cpu_nice, cpu_system, cpu_idle, cpu_iowait, cpu_irq in seconds; forks.
 
 With a trace also finit.tsv, one line for each module insertion that was tried, and their numbers:
@@ -73,6 +77,14 @@ def put_devices(uevents, kind, belongs, ready):
     if added:
         put(f"first_{kind}", min(added.values()))
         put(f"last_{kind}", max(added.values()))
+
+
+def put_memory(path):
+    samples = [[float(n) for n in line.split("\t")] for line in path.read_text().splitlines()]
+    _, processes, *kib = (max(column) for column in zip(*samples))
+    for key, value in zip(("rss", "pss", "manager"), kib):
+        put(f"memory_{key}", value * 1024 / 1e6)
+    put("memory_processes", int(processes))
 
 
 def read_trace(directory, ready):
@@ -139,10 +151,16 @@ def main():
     if len(sys.argv) != 2:
         sys.exit("report.py: usage: report.py DIR")
     directory = pathlib.Path(sys.argv[1])
+    put("modules", len((directory / "modules").read_text().splitlines()))
+    if (directory / "memory").exists():
+        put_memory(directory / "memory")
+        return
     stamps = read_stamps(directory)
     if "ready" not in stamps:
         return
     ready, before = stamps["ready"]
+    if "loaded" in stamps:
+        put("loaded", stamps["loaded"][0] - ready)
     if "settled" in stamps:
         settled, after = stamps["settled"]
         put("settle", settled - ready)
@@ -157,7 +175,6 @@ def main():
         put("quiet", uevents[-1].time - ready)
     for source in ("kernel", "udev"):
         put(f"uevents_{source}", sum(u.source == source for u in uevents))
-    put("modules", len((directory / "modules").read_text().splitlines()))
     if (directory / "trace").exists():
         put_insertions(directory, ready)
 

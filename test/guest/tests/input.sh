@@ -10,10 +10,6 @@ rule() {
 
 change() { udevadm trigger --action=change /sys/class/mem/null && udevadm settle --timeout=60 2>/dev/null; }
 
-# log_start, log: what the kernel's log has got since then.
-log_start() { dmesg | tail -n 1 >/run/log-start; }
-log() { dmesg | awk 'NR == FNR { last = $0; next } seen { print } $0 == last { seen = 1 }' /run/log-start -; }
-
 # Whether udevd answers, loads, and has loaders or not: alive yes|no
 alive() {
     udevadm control --ping || echo "udevd does not answer"
@@ -128,7 +124,13 @@ loaded_with() {
     done
 }
 
-for index in modules.alias.bin modules.dep.bin modules.softdep; do
+if [ -n "${ASAN_OPTIONS-}" ]; then
+    skipped "input: indexes that are cut off" "libkmod takes sizes from behind their end, in stock, too"
+    indexes=''
+else
+    indexes='modules.alias.bin modules.dep.bin modules.softdep'
+fi
+for index in $indexes; do
     cp "$tree/$index" /run/index
     size=$(stat -c %s /run/index)
     for keep in missing 0 7 13 100 $((size / 2)) $((size - 1)); do

@@ -73,8 +73,11 @@ judge "off: the same open files" "$(
 judge "off: no loader" "$(cat /run/trace/off/loaders)"
 
 opened() { grep -c "$1" "$OUT/$2-manager.opens" || :; }
-judge "off: udev.conf is read once more, nothing else is opened more often" "$(
-    [ "$(opened '"/etc/udev/udev.conf"' off)" -eq $(($(opened '"/etc/udev/udev.conf"' stock) + 1)) ] ||
+# Later versions read it by a table, in which ours stand, too.
+reads=1
+[ "$(udevadm --version)" -lt 255 ] || reads=0
+judge "off: udev.conf is read $reads times more, nothing else is opened more often" "$(
+    [ "$(opened '"/etc/udev/udev.conf"' off)" -eq $(($(opened '"/etc/udev/udev.conf"' stock) + reads)) ] ||
         echo "udev.conf: stock $(opened udev.conf stock), off $(opened udev.conf off) times"
     for what in socket socketpair epoll_create1 timerfd_create signalfd4 inotify_init1 memfd_create; do
         [ "$(opened "^$what(" off)" -le "$(opened "^$what(" stock)" ] || echo "$what: more than in stock"

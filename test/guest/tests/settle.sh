@@ -110,6 +110,7 @@ judge "settle: 200 loads, all handled when settle returns" "$(natural 50)"
 judge "settle: an event, the uevents and the result of a load at once" "$(held_rounds 10)"
 
 for udevadm in /rig/mutants/*; do
+    [ -e "$udevadm" ] || continue       # there are none with sanitizers
     udevd_stop
     wait_until no_udevd
     cp "$udevadm" /usr/bin/udevadm

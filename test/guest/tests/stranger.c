@@ -2,7 +2,7 @@
 /* stranger MANAGER SENDER WHAT: send a message to udevd's request socket as process SENDER (0: as this one). The
  * socket is taken out of the manager; the kernel lets root say that it is another process. WHAT is
  *   empty, short, header, long (more than a request may have), garbage, steps (10,000 of them), unterminated,
- *   request (a good one, for the module ifb) */
+ *   request (a good one, for the module ifb), file, files (a good one with a file or as many as there can be) */
 
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -14,6 +14,8 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+#define FILES_MAX 253   /* SCM_MAX_FD */
 
 typedef struct Header {
         uint64_t seqnum;
@@ -90,19 +92,33 @@ static size_t make_message(const char *what, char *buffer, size_t size) {
         return n;
 }
 
+/* n files behind the credentials. */
+static void attach_files(struct msghdr *message, struct cmsghdr *last, unsigned n) {
+        struct cmsghdr *header;
+
+        message->msg_controllen += CMSG_SPACE(n * sizeof(int));
+        header = CMSG_NXTHDR(message, last);
+        *header = (struct cmsghdr) {
+                .cmsg_level = SOL_SOCKET,
+                .cmsg_type = SCM_RIGHTS,
+                .cmsg_len = CMSG_LEN(n * sizeof(int)),
+        };
+        memset(CMSG_DATA(header), 0, n * sizeof(int)); /* standard input */
+}
+
 int main(int argc, char *argv[]) {
         static char buffer[100000];
-        union {
+        static union {
                 struct cmsghdr header;
-                char space[CMSG_SPACE(sizeof(struct ucred))];
-        } control = {};
+                char space[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(FILES_MAX * sizeof(int))];
+        } control;
         struct ucred credentials = { .uid = getuid(), .gid = getgid() };
         struct iovec iov = { .iov_base = buffer };
         struct msghdr message = {
                 .msg_iov = &iov,
                 .msg_iovlen = 1,
                 .msg_control = &control,
-                .msg_controllen = sizeof control,
+                .msg_controllen = CMSG_SPACE(sizeof(struct ucred)),
         };
         int fd;
 
@@ -124,6 +140,10 @@ int main(int argc, char *argv[]) {
                 .cmsg_len = CMSG_LEN(sizeof credentials),
         };
         memcpy(CMSG_DATA(&control.header), &credentials, sizeof credentials);
+        if (strcmp(argv[3], "file") == 0)
+                attach_files(&message, &control.header, 1);
+        if (strcmp(argv[3], "files") == 0)
+                attach_files(&message, &control.header, FILES_MAX);
         iov.iov_len = make_message(argv[3], buffer, sizeof buffer);
 
         if (sendmsg(fd, &message, 0) < 0) {
