@@ -11,6 +11,7 @@
 
 #include "udev-module-class.h"
 #include "udev-module-dispatch.h"
+#include "udev-module-pool.h"
 #include "udev-module-queue.h"
 
 #include "replay-coldplug.h"

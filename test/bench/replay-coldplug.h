@@ -17,7 +17,7 @@
  *     event of an ancestor is left, in one of 2 × CPUs + 16 workers (systemd 252's own limit, with memory enough).
  *   - The rules of an event take COLDPLUG_EVENT_CPU_USEC of CPU time. Stock's worker then loads all modules of the
  *     event, in libkmod's order, and the event ends after that. With the queue it hands over what is not live yet and
- *     the event ends; loaders load, in the queue's order and with its nice levels, as udev-module-dispatch.c does it.
+ *     the event ends; loaders load, in the queue's order and with its nice levels, as udev-module-pool.c does it.
  *   - A load reads and checks the file, which is CPU time; if the module is there by then the load has been in vain,
  *     and ends when the module is live (EEXIST; from Linux 6.5 on it waits for the load that was first instead, and
  *     reads nothing). Then the module is linked and starts, which is CPU time too, and its init sleeps until its
