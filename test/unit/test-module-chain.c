@@ -155,9 +155,9 @@ static void test_random(void) {
         static const char* const devices[] = { HBA, SCSI, DISK, "/devices/x", NULL };
         static const char* const modules[] = { "a", "a b", "b a", "c b a", "b", NULL };
         static const char* const names[] = { "a", "b", "c" };
-        unsigned long seed = 1;
+        g_autoptr(GRand) rand = g_rand_new_with_seed(1);
 
-#define RANDOM(n) ((unsigned) ((seed = seed * 6364136223846793005UL + 1442695040888963407UL) >> 33) % (n))
+#define RANDOM(n) ((unsigned) g_rand_int_range(rand, 0, n))
         for (unsigned round = 0; round < 2000; round++) {
                 ModuleRecord *r = module_record_new();
                 ModuleChain chain;

@@ -204,7 +204,7 @@ void *module_dispatch_next_event(ModuleDispatch *d) {
  * next in the list. */
 static void test_free_in_pass(void) {
         _cleanup_(sd_device_unrefp) sd_device *dev = device("add", "tty", NULL);
-        ModuleDispatch d = {};
+        ModuleDispatch dispatch = {}, *d = &dispatch;
         UdevdEvent events[5] = {};
         LIST_HEAD(UdevdEvent, head) = NULL;
         size_t n = 0;
@@ -212,14 +212,14 @@ static void test_free_in_pass(void) {
         for (size_t i = G_N_ELEMENTS(events); i > 0; i--)
                 LIST_PREPEND(event, head, events + i - 1);
         for (size_t i = 0; i < G_N_ELEMENTS(events); i++)
-                g_assert_cmpint(module_event_add(&d.order, &events[i].module, dev, NOW + i, events + i), >=, 0);
+                g_assert_cmpint(module_event_add(&d->order, &events[i].module, dev, NOW + i, events + i), >=, 0);
 
-        module_event_start(&d.order, &events[0].module);
-        module_event_block(&d.order, &events[2].module, &events[1].module);
-        module_event_remove(&d.order, &events[1].module);
+        module_event_start(&d->order, &events[0].module);
+        module_event_block(&d->order, &events[2].module, &events[1].module);
+        module_event_remove(&d->order, &events[1].module);
 
-        module_event_begin_pass(&d.order);
-        MODULE_DISPATCH_FOREACH_EVENT(&d, event, head) {
+        module_event_begin_pass(&d->order);
+        MODULE_DISPATCH_FOREACH_EVENT(d, event, head) {
                 g_assert_true(event == events + 2 + n);
                 if (n++ > 0)
                         continue;
@@ -240,8 +240,8 @@ static void test_free_in_pass(void) {
 
         for (size_t i = 0; i < G_N_ELEMENTS(events); i++)
                 if (i != 1)
-                        module_event_remove(&d.order, &events[i].module);
-        module_event_order_done(&d.order);
+                        module_event_remove(&d->order, &events[i].module);
+        module_event_order_done(&d->order);
 }
 
 int main(int argc, char *argv[]) {
