@@ -51,7 +51,7 @@ void fuzz_seeds(void (*seed)(const void *data, size_t size)) {
                 "usb:v046DpC31Cd6400dc00dsc00dp00ic03isc01ip01in00",
                 "acpi:PNP0303:PNP030B:",
                 "of:NmmcT(null)Cbrcm,bcm2835-mmcCsimple-bus",
-                "input:b0003v046DpC31Ce0110" "-e0,1,4,11,14,k71,72,ram4,l0,1,2,sfw",
+                "input:b0003v046DpC31Ce0110-e0,1,4,11,14,k71,72,ram4,l0,1,2,sfw",
                 "virtio:d00000002v00001AF4",
                 "hid:b0003g0001v0000046Dp0000C31C",
                 "x86cpu:type:x86,ven0000fam0006mod009E:feature:,0000,0001",
