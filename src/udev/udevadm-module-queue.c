@@ -209,6 +209,32 @@ static void print_heading(const Records *records, size_t i) {
                        r->n_loads_dropped, r->n_requests_dropped, r->n_events_dropped);
 }
 
+/* Each of the records, in the format that is asked for. */
+static int show_records(char **files, int (*show)(ModuleJson *json, const ModuleRecord *record)) {
+        _cleanup_(records_done) Records records = {};
+        ModuleJson json = json_new();
+        int r;
+
+        r = records_read(files, &records);
+        if (r < 0)
+                return r;
+
+        if (arg_format != FORMAT_TEXT)
+                module_json_begin(&json, NULL, '[');
+
+        for (size_t i = 0; i < records.n; i++) {
+                if (arg_format == FORMAT_TEXT)
+                        print_heading(&records, i);
+                r = show(&json, records.records[i]);
+                if (r < 0)
+                        return r;
+        }
+
+        if (arg_format != FORMAT_TEXT)
+                module_json_end(&json, ']');
+        return 0;
+}
+
 /* Of a load. */
 static const char *result_string(const ModuleRecordLoad *load) {
         if (load->done == 0)
@@ -239,56 +265,41 @@ static void json_load(ModuleJson *json, const ModuleRecord *record, const Module
         module_json_end(json, '}');
 }
 
-static int loads_compare_hold(ModuleRecordLoad * const *a, ModuleRecordLoad * const *b) {
+static int loads_compare_hold(const ModuleRecordLoad * const *a, const ModuleRecordLoad * const *b) {
         const ModuleRecordLoad *x = *a, *y = *b;
 
         return -CMP(seconds(x->started, x->done), seconds(y->started, y->done)) ?: CMP(x->started, y->started);
 }
 
 /* All loads, slowest first or as they were started. */
-static int list_loads(char **files, bool by_hold, void (*print)(const ModuleRecordLoad *load, usec_t begin)) {
-        _cleanup_(records_done) Records records = {};
-        ModuleJson json = json_new();
-        int r;
+static int show_loads(
+                ModuleJson *json,
+                const ModuleRecord *record,
+                bool by_hold,
+                void (*print)(const ModuleRecordLoad *load, usec_t begin)) {
 
-        r = records_read(files, &records);
-        if (r < 0)
-                return r;
+        _cleanup_free_ const ModuleRecordLoad **loads = NULL;
+        usec_t begin, end;
 
-        if (arg_format != FORMAT_TEXT)
-                module_json_begin(&json, NULL, '[');
+        if (module_record_coldplug(record, &begin, &end) < 0)
+                return log_oom();
 
-        for (size_t i = 0; i < records.n; i++) {
-                _cleanup_free_ ModuleRecordLoad **loads = NULL;
-                ModuleRecord *record = records.records[i];
-                usec_t begin, end;
+        loads = new(const ModuleRecordLoad*, record->n_loads + 1);
+        if (!loads)
+                return log_oom();
 
-                r = module_record_coldplug(record, &begin, &end);
-                if (r < 0)
-                        return log_oom();
+        for (size_t i = 0; i < record->n_loads; i++)
+                loads[i] = record->loads + i;
+        if (by_hold)
+                typesafe_qsort(loads, record->n_loads, loads_compare_hold);
 
-                loads = new(ModuleRecordLoad*, record->n_loads + 1);
-                if (!loads)
-                        return log_oom();
-
-                for (size_t j = 0; j < record->n_loads; j++)
-                        loads[j] = record->loads + j;
-                if (by_hold)
-                        typesafe_qsort(loads, record->n_loads, loads_compare_hold);
-
-                if (arg_format == FORMAT_TEXT) {
-                        print_heading(&records, i);
-                        print(NULL, begin);
-                }
-                for (size_t j = 0; j < record->n_loads; j++)
-                        if (arg_format == FORMAT_TEXT)
-                                print(loads[j], begin);
-                        else
-                                json_load(&json, record, loads[j]);
-        }
-
-        if (arg_format != FORMAT_TEXT)
-                module_json_end(&json, ']');
+        if (arg_format == FORMAT_TEXT)
+                print(NULL, begin);
+        for (size_t i = 0; i < record->n_loads; i++)
+                if (arg_format == FORMAT_TEXT)
+                        print(loads[i], begin);
+                else
+                        json_load(json, record, loads[i]);
         return 0;
 }
 
@@ -308,8 +319,12 @@ static void print_list_line(const ModuleRecordLoad *l, usec_t begin) {
                module_class_to_string(l->class), l->n_requests, strna(module), result_string(l), strna(device));
 }
 
+static int show_list(ModuleJson *json, const ModuleRecord *record) {
+        return show_loads(json, record, /* by_hold= */ false, print_list_line);
+}
+
 static int verb_list(char **files) {
-        return list_loads(files, /* by_hold= */ false, print_list_line);
+        return show_records(files, show_list);
 }
 
 static void print_blame_line(const ModuleRecordLoad *l, usec_t begin) {
@@ -323,8 +338,12 @@ static void print_blame_line(const ModuleRecordLoad *l, usec_t begin) {
                l->error < 0 ? result_string(l) : "");
 }
 
+static int show_blame(ModuleJson *json, const ModuleRecord *record) {
+        return show_loads(json, record, /* by_hold= */ true, print_blame_line);
+}
+
 static int verb_blame(char **files) {
-        return list_loads(files, /* by_hold= */ true, print_blame_line);
+        return show_records(files, show_blame);
 }
 
 static const char* const link_texts[_MODULE_CHAIN_KIND_MAX] = {
@@ -418,49 +437,31 @@ static int show_chain(
         return 0;
 }
 
-static int verb_critical_chain(char **files) {
-        _cleanup_(records_done) Records records = {};
-        ModuleJson json = json_new();
+static int show_chains(ModuleJson *json, const ModuleRecord *record) {
+        const ModuleRecordEvent *event;
+        const ModuleRecordLoad *load;
+        usec_t begin, end;
         int r;
 
-        r = records_read(files, &records);
+        if (module_record_coldplug(record, &begin, &end) < 0)
+                return log_oom();
+
+        event = module_record_last_event(record, module_record_event_is_disk, end);
+        r = show_chain(json, record, "disk", "The last disk", event, NULL, begin);
         if (r < 0)
                 return r;
 
-        if (arg_format != FORMAT_TEXT)
-                module_json_begin(&json, NULL, '[');
+        event = module_record_last_event(record, module_record_event_is_input, end);
+        r = show_chain(json, record, "input", "The last input device", event, NULL, begin);
+        if (r < 0)
+                return r;
 
-        for (size_t i = 0; i < records.n; i++) {
-                const ModuleRecord *record = records.records[i];
-                const ModuleRecordEvent *event;
-                const ModuleRecordLoad *load;
-                usec_t begin, end;
+        module_record_last(record, end, &event, &load);
+        return show_chain(json, record, "settle", "The last of all (udevadm settle)", event, load, begin);
+}
 
-                if (module_record_coldplug(record, &begin, &end) < 0)
-                        return log_oom();
-
-                if (arg_format == FORMAT_TEXT)
-                        print_heading(&records, i);
-
-                event = module_record_last_event(record, module_record_event_is_disk, end);
-                r = show_chain(&json, record, "disk", "The last disk", event, NULL, begin);
-                if (r < 0)
-                        return r;
-
-                event = module_record_last_event(record, module_record_event_is_input, end);
-                r = show_chain(&json, record, "input", "The last input device", event, NULL, begin);
-                if (r < 0)
-                        return r;
-
-                module_record_last(record, end, &event, &load);
-                r = show_chain(&json, record, "settle", "The last of all (udevadm settle)", event, load, begin);
-                if (r < 0)
-                        return r;
-        }
-
-        if (arg_format != FORMAT_TEXT)
-                module_json_end(&json, ']');
-        return 0;
+static int verb_critical_chain(char **files) {
+        return show_records(files, show_chains);
 }
 
 static int verb_plot(char **files) {
@@ -547,35 +548,21 @@ static void json_statistics(ModuleJson *json, const ModuleRecord *record, const 
         module_json_end(json, '}');
 }
 
-static int verb_statistics(char **files) {
-        _cleanup_(records_done) Records records = {};
-        ModuleJson json = json_new();
-        int r;
+static int show_statistics(ModuleJson *json, const ModuleRecord *record) {
+        ModuleStatistics s;
 
-        r = records_read(files, &records);
-        if (r < 0)
-                return r;
+        if (module_statistics(record, &s) < 0)
+                return log_oom();
 
-        if (arg_format != FORMAT_TEXT)
-                module_json_begin(&json, NULL, '[');
-
-        for (size_t i = 0; i < records.n; i++) {
-                ModuleStatistics s;
-
-                r = module_statistics(records.records[i], &s);
-                if (r < 0)
-                        return log_oom();
-
-                if (arg_format == FORMAT_TEXT) {
-                        print_heading(&records, i);
-                        print_statistics(&s);
-                } else
-                        json_statistics(&json, records.records[i], &s);
-        }
-
-        if (arg_format != FORMAT_TEXT)
-                module_json_end(&json, ']');
+        if (arg_format == FORMAT_TEXT)
+                print_statistics(&s);
+        else
+                json_statistics(json, record, &s);
         return 0;
+}
+
+static int verb_statistics(char **files) {
+        return show_records(files, show_statistics);
 }
 
 static bool process_exists(uint32_t pid) {
@@ -583,6 +570,17 @@ static bool process_exists(uint32_t pid) {
 
         xsprintf(path, "/proc/%" PRIu32, pid);
         return access(path, F_OK) >= 0;
+}
+
+/* Returns > 0 and the status if there is a queue, 0 if there is none; with *ret if a udevd has left it, who was killed. */
+static int status_read(ModuleRecord **ret) {
+        int r;
+
+        r = record_read(MODULE_STATUS_PATH, ret);
+        if (r < 0)
+                return r == -ENOENT ? 0 : r;
+
+        return process_exists((*ret)->udevd);
 }
 
 static void print_status(const ModuleRecord *record) {
@@ -639,7 +637,6 @@ static void json_status(const ModuleRecord *record, const char *why) {
 
 static int verb_status(char **files) {
         _cleanup_(module_record_freep) ModuleRecord *record = NULL;
-        _cleanup_free_ char *path = NULL;
         const char *why = NULL;
         int r;
 
@@ -647,13 +644,11 @@ static int verb_status(char **files) {
                 return log_error_errno(SYNTHETIC_ERRNO(EINVAL), "The status is that of the running systemd-udevd: "
                                        "no file and no --root=, please.");
 
-        r = record_read(MODULE_STATUS_PATH, &record);
-        if (r == -ENOENT)
-                why = off_reason();
-        else if (r < 0)
+        r = status_read(&record);
+        if (r < 0)
                 return r;
-        else if (!process_exists(record->udevd)) {
-                why = "the systemd-udevd that had it was killed";
+        if (r == 0) {
+                why = record ? "the systemd-udevd that had it was killed" : off_reason();
                 record = module_record_free(record);
         }
 
@@ -732,8 +727,11 @@ static int parse_argv(int argc, char *argv[]) {
 bool module_queue_is_on(void) {
         static int on = -1;
 
-        if (on < 0)
-                on = access(MODULE_STATUS_PATH, F_OK) >= 0;
+        if (on < 0) {
+                _cleanup_(module_record_freep) ModuleRecord *status = NULL;
+
+                on = status_read(&status) > 0;
+        }
 
         return on;
 }

@@ -10,6 +10,6 @@
  * after saying what is wrong. */
 int module_queue_main(VERB_ARGUMENTS);
 
-/* Whether there is a udevd with a queue, as far as /run/udev says: one that was killed has left its file there, where
- * nothing can be written there is none. Looks only once: `udevadm trigger` asks for each device. */
+/* Whether there is a udevd with a queue, as far as /run/udev says: where nothing can be written there is none. Looks only
+ * once: `udevadm trigger` asks for each device. */
 bool module_queue_is_on(void);

@@ -190,3 +190,11 @@ fi
 
 reload module_queue=wait
 expect "on again by a reload" "by a loader"
+
+# One that is killed leaves its status in /run/udev, which must not pass for a queue.
+kill -KILL "$(pids_of systemd-udevd)"
+wait_until no_udevd
+echo module_queue=no >/etc/udev/udev.conf
+udevd_start
+wait_until udevadm control --ping 2>/dev/null
+uuid "off after a udevd with a queue was killed" yes
