@@ -77,6 +77,8 @@ boot() {
     # What comes later wins.
     "$TOP/test/guest/run" --out "$dir" "${machine[@]}" "${@:4}" "${run[@]}" || exit
     printf '%s\t%s\n' scenario "$1" variant "$2" >>"$dir/result.tsv"
+    [ ! -f "$dir/record" ] || "$udevadm" module-queue critical-chain --json=short "$dir/record" |
+        "$TOP/test/bench/chain.py" >>"$dir/result.tsv" || fail "$dir/record cannot be read"
     if [ -n "$fixture" ] && [ "$bare" = no ]; then
         boot_has_fixture "$dir"
         printf 'fixture\t%s\n' "$fixture" >>"$dir/result.tsv"

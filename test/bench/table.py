@@ -27,7 +27,9 @@ TIMES = (
     ("CPU idle, s", ("cpu_idle", "cpu_iowait")),
     ("CPU user, s", ("cpu_user", "cpu_nice")),
     ("CPU system, s", ("cpu_system", "cpu_irq")),
-    ("settle / CPU time", ("bound",)),
+    ("settle / its bound", ("bound_settle",)),
+    ("last disk / its bound", ("bound_last_disk",)),
+    ("last input device / its bound", ("bound_last_input",)),
     ("processes forked", ("forks",)),
     ("modules loaded", ("modules",)),
     ("RSS, MB", ("memory_rss",)),
@@ -59,12 +61,28 @@ def write_tsv(path, about, boots):
             print(*(boot.get(k, "-") for k in keys), sep="\t", file=tsv)
 
 
-def add_bound(boot):
-    """Settle cannot come before the CPUs have done their work: how many times as late it came."""
-    if "settle" in boot and "cpu_user" in boot:
-        cpu_time = sum(float(boot[k]) for k in CPU_TIME) / int(boot["smp"])
-        boot["bound"] = str(float(boot["settle"]) / cpu_time)
-    return boot
+def machine_of(boot):
+    return boot["scenario"], boot.get("fixture")
+
+
+def least(boots, key):
+    return min((float(b[key]) for b in boots if key in b), default=0.0)
+
+
+def add_bounds(boots):
+    """Of one machine. Settle cannot come before the CPUs have done their work, in the boot with the least of it, nor
+    before what the end waited for; and a disk or an input device not before what led to it (chain.py). A figure gets
+    how many times as late it came. Returns the bounds."""
+    for boot in boots:
+        if "cpu_user" in boot:
+            boot["cpu_time"] = str(sum(float(boot[k]) for k in CPU_TIME) / int(boot["smp"]))
+    bounds = {"settle": max(least(boots, "cpu_time"), least(boots, "chain_settle")),
+              "last_disk": least(boots, "chain_disk"), "last_input": least(boots, "chain_input")}
+    for boot in boots:
+        for key, bound in bounds.items():
+            if bound and key in boot:
+                boot[f"bound_{key}"] = str(float(boot[key]) / bound)
+    return bounds
 
 
 def values(boots, variant, keys):
@@ -105,6 +123,14 @@ def print_grid(rows):
     widths = [max(len(text) for text in column) for column in zip(*rows)]
     for first, *others in rows:
         print(f"{first:{widths[0]}}" + "".join(f"  {text:>{w}}" for text, w in zip(others, widths[1:])))
+
+
+def print_bounds(boots, bounds):
+    texts = [f"{key.replace('_', ' ')} {bound:.2f} s" for key, bound in bounds.items() if bound]
+    if texts:
+        of = f" with {boots[0]['fixture']}" if "fixture" in boots[0] else ""
+        print(f"Bounds{of}: {', '.join(texts)} ({least(boots, 'cpu_time'):.2f} s of CPU time; chain to the end"
+              f" {least(boots, 'chain_settle'):.2f} s).")
 
 
 def print_head(scenario, boots):
@@ -155,7 +181,7 @@ def read_modules(directory):
 def print_module_differences(directories, boots):
     """All boots of a scenario must end with the same modules, those with a fixture and those without."""
     same = True
-    machines = [(b["scenario"], b.get("fixture")) for b in boots]
+    machines = [machine_of(b) for b in boots]
     for machine in dict.fromkeys(machines):
         first, *others = (d for d, m in zip(directories, machines) if m == machine)
         for d in others:
@@ -179,17 +205,20 @@ def main():
         write_tsv(out / "boots.tsv", (out / "about").read_text().splitlines(), boots)
     else:
         boots = [boot for path in paths for boot in read_tsv(path)]
-    boots = [add_bound(boot) for boot in boots]
 
     scenarios = {}
     for boot in boots:
         scenarios.setdefault(boot["scenario"], []).append(boot)
     for scenario, its_boots in scenarios.items():
         variants = list(dict.fromkeys(b["variant"] for b in its_boots))
+        machines = [[b for b in its_boots if machine_of(b) == m] for m in dict.fromkeys(map(machine_of, its_boots))]
+        machines = [(m, add_bounds(m)) for m in machines]
         print_head(scenario, its_boots)
         print_table(its_boots, variants)
         print()
         print_ratios(scenario, its_boots, variants)
+        for machine, bounds in machines:
+            print_bounds(machine, bounds)
 
     if directories:
         print()

@@ -97,7 +97,7 @@ trace_stop() {
 }
 
 # What there is now: modules, devices and which entry of udev's database is whose, the database, device nodes (rights,
-# owner, numbers in hex, name), the kernel's log.
+# owner, numbers in hex, name), the kernel's log, the queue's record.
 state_save() {
     cp /proc/modules "$OUT/modules"
     find /sys/devices -name subsystem -type l -exec stat -c '%N' {} + >"$OUT/subsystems"
@@ -105,6 +105,7 @@ state_save() {
     mkdir -p "$OUT/udev"
     cp -a /run/udev/data /run/udev/links /run/udev/tags "$OUT/udev/" 2>/dev/null
     find /dev ! -path '/dev/pts/*' -exec stat -c '%A %u:%g %t:%T %N' {} + | sort -k 4 >"$OUT/dev"
+    cp /run/udev/module-queue.record "$OUT/record" 2>/dev/null
     dmesg >"$OUT/dmesg"
 }
 
