@@ -5,8 +5,9 @@
 # common.sh.
 
 # choose_tree VERSION DIR: set version, suite (of the distribution that has it), pristine (the source as it was) and tree
-# (where all that is ours goes, in source/ below it the patched one). Of the distribution, or if DIR is not empty, of
-# that source; VERSION may be empty.
+# (where all that is ours goes, in source/ below it the patched one), like (whose hooks it gets: the version that they are
+# made for, or for one between two of these the lower). Of the distribution, or if DIR is not empty, of that source;
+# VERSION may be empty.
 choose_tree() {
     local source_dir=$2 source_version
     version=$1
@@ -26,12 +27,18 @@ choose_tree() {
         tree=$BUILD/systemd-$version
         pristine=$tree/pristine
     fi
+    suite=
     case $version in
         252) suite=bookworm ;;
         257) suite=trixie ;;
         262) suite=forky ;;
-        *) fail_usage "systemd '$version': not a version that the hooks are made for, only 252, 257 and 262 are" ;;
+        25[3-9] | 26[01]) ;;
+        *) fail_usage "systemd '$version': not a version that the hooks are made for, these are 252, 257 and 262" ;;
     esac
+    [ -n "$suite$source_dir" ] || fail_usage "systemd $version: no release of the distribution has it, it needs --source"
+    like=252
+    [ "$version" -lt 257 ] || like=257
+    [ "$version" -lt 262 ] || like=262
 }
 
 # What each rule of hooks.cocci must have inserted, once (or N times in a file*N): the rule, in which file of 252, 257 and
@@ -68,6 +75,7 @@ event_requeue    udevd.c             udev-manager.c       udev-manager.c*2     m
 event_remove     udevd.c             udev-manager.c       udev-manager.c       module_dispatch_remove_event(
 begin_event      udevd.c             udev-worker.c        udev-worker.c        module_client_begin_event(
 trigger          -                   -                    udevadm-trigger.c    !module_queue_is_on() ? sd_device_trigger_with_uuid(
+varlink          -                   -                    udev-varlink.c       module_varlink_add(
 client_load      udev-builtin-kmod.c udev-builtin-kmod.c  udev-builtin-kmod.c  return module_client_load(
 loader_context   udev-builtin-kmod.c udev-builtin-kmod.c  udev-builtin-kmod.c  struct kmod_ctx *module_loader_context(void)
 before_run       udev-event.c        udev-spawn.c         udev-spawn.c         module_client_before_run(
@@ -76,6 +84,7 @@ verb             udevadm.c            udevadm.c            udevadm.c            
 verb_help        udevadm.c            udevadm.c            -                    "See the queue of kernel modules"
 include_verb     udevadm.c            udevadm.c            -                    #include "udevadm-module-queue.h"
 include_trigger  -                    -                    udevadm-trigger.c    #include "udevadm-module-queue.h"
+include_varlink  -                   -                    udev-varlink.c       #include "udev-module-varlink.h"
 include_dispatch udevd.c             udev-manager.h       udev-manager.h       #include "udev-module-dispatch.h"
 include_config   -                   -                    udev-config.h        #include "udev-module-config.h"
 include_client   udev-event.c        udev-spawn.c         udev-spawn.c         #include "udev-module-client.h"
@@ -89,7 +98,7 @@ hooks_of_version() {
     local name in_252 in_257 in_262 text file
 
     while read -r name in_252 in_257 in_262 text; do
-        file=in_$version
+        file=in_$like
         file=${!file}
         case $file in
             -) ;;

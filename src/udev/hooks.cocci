@@ -516,6 +516,12 @@ identifier d, action, id, r;
 +  r = arg_uuid || arg_settle || !module_queue_is_on() ? sd_device_trigger_with_uuid(d, action, &id) :
 +                                             sd_device_set_sysattr_value(d, "uevent", action_str);
 
+@varlink_262@
+identifier v;
+@@
++  module_varlink_add(v);
+   manager->varlink_server = TAKE_PTR(v);
+
 // The loaders work with the context that this file keeps to itself.
 @loader_context@
 identifier ctx;
@@ -607,6 +613,11 @@ expression E;
 @@
  #include "udevadm.h"
 +#include "udevadm-module-queue.h"
+
+@include_varlink depends on varlink_262@
+@@
+ #include "udev-varlink.h"
++#include "udev-module-varlink.h"
 
 @include_trigger depends on trigger_262@
 @@

@@ -26,6 +26,9 @@
 #define block_signal(signal) sigprocmask_many(SIG_BLOCK, NULL, signal)
 #endif
 
+/* udevd has a Varlink server. */
+#define MODULE_HAVE_VARLINK (PROJECT_VERSION >= 258)
+
 /* The arguments of what carries out a verb. */
 #if PROJECT_VERSION < 260
 #define VERB_ARGUMENTS int argc, char *argv[], void *userdata

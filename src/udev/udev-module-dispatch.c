@@ -457,7 +457,6 @@ int module_dispatch_start(
                 usec_t warn_usec,
                 const char *cgroup) {
 
-
         _cleanup_(module_dispatch_freep) ModuleDispatch *d = NULL;
         const char *obstacle;
         int r;
@@ -778,4 +777,8 @@ bool module_dispatch_is_busy(ModuleDispatch *d) {
 
 bool module_dispatch_has_loaders(ModuleDispatch *d) {
         return d && !d->stopped && !module_pool_is_empty(d->pool);
+}
+
+const ModuleRecord *module_dispatch_get_record(ModuleDispatch *d) {
+        return d && !d->stopped ? module_recorder_get_record(d->recorder) : NULL;
 }

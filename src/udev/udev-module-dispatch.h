@@ -16,6 +16,7 @@
 
 #include "udev-module-config.h"
 #include "udev-module-event.h"
+#include "udev-module-record.h"
 
 /* Loads that are at work at once: enough to keep the CPUs busy, few enough that the order counts. Measured in the
  * guest on one CPU, with 4, 8, 16 and 32 (and only live ones parked): settle does not differ, the last disk comes at
@@ -100,3 +101,6 @@ bool module_dispatch_is_busy(ModuleDispatch *d);
 
 /* Loaders exist, so udevd must neither exit nor clean its cgroup. */
 bool module_dispatch_has_loaders(ModuleDispatch *d);
+
+/* What the queue is doing: its record, of which the loads that are not done are at work. NULL if there is no queue. */
+const ModuleRecord *module_dispatch_get_record(ModuleDispatch *d);

@@ -31,6 +31,9 @@ says() {
     grep -qF -e "$text" /run/test/out || echo "$*: does not say '$text' but: $(head -n 1 /run/test/out)"
 }
 
+# With the udevd that has it.
+describe() { /rig/varlinkctl call --json=short /run/udev/io.systemd.Udev io.systemd.Udev.ModuleQueue.Describe '{}'; }
+
 # Where none is running.
 udevd_up() {
     udevd_start
@@ -67,6 +70,7 @@ unload
 trigger
 settle
 judge "record: off: no file" "$(no_files)"
+[ ! -e /rig/varlinkctl ] || judge "record: off: Varlink" "$(says '{"on":false}' describe)"
 judge "record: off: says why" "$(
     says "The module queue is off: module_queue=no is in udev.conf." queue_of_user
     for command in $commands; do
@@ -179,6 +183,13 @@ judge "record: status says what is loading" "$(
     says "Loading: 1, network 1" queue_of_user
     says "Longest: dummy, for " queue_of_user
     cmp $record /run/test/then 2>&1
+)"
+[ ! -e /rig/varlinkctl ] || judge "record: Varlink says what is loading" "$(
+    says '{"on":true,"wait":false,"loadersMax":' describe
+    says '"loading":[{"module":"dummy","class":"network","device":"/devices/virtual/mem/null","seqnum":' describe
+    says '"live":false}]}' describe
+    says "Whether events wait for their modules" \
+        /rig/varlinkctl introspect /run/udev/io.systemd.Udev io.systemd.Udev.ModuleQueue
 )"
 queue status --json=short >"$OUT/json/busy-short"
 pid=$(pids_of systemd-udevd)
