@@ -19,7 +19,8 @@ root_libs() {
     done
 }
 
-# root_pack DIR PATH…: what is under the paths of DIR as an archive that the kernel unpacks, to stdout.
+# root_pack DIR PATH… [EXPRESSION]: what is under the paths of DIR, and true for find's expression, as an archive that the
+# kernel unpacks, to stdout.
 root_pack() {
     local dir="$1"
     shift

@@ -17,7 +17,7 @@ TEST=$ME                    # the file's name; ME is the one in the cases
 CHECK=$BUILD/check/$TEST
 SYSTEMD=252
 TREE=$BUILD/systemd-$SYSTEMD
-run=("$TOP/test/guest/run" --profile small)
+run=("$TOP/test/guest/run" --profile small --modules "$BUILD/guest/kernel/default/modules-small.cpio")
 
 sanitize=no
 case ${1-} in
