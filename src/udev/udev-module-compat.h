@@ -26,8 +26,8 @@
 #define block_signal(signal) sigprocmask_many(SIG_BLOCK, NULL, signal)
 #endif
 
-/* udevd has a Varlink server. */
-#define MODULE_HAVE_VARLINK (PROJECT_VERSION >= 258)
+/* udevd has a Varlink server, and a hook for it. */
+#define MODULE_HAVE_VARLINK (PROJECT_VERSION >= 262)
 
 /* The arguments of what carries out a verb. */
 #if PROJECT_VERSION < 260

@@ -176,17 +176,27 @@ static void loader_record_start(Loader *loader) {
         });
 }
 
+/* Whoever has come to want it. Returns the load's row, NULL if there was no room for it. */
+static ModuleRecordLoad *loader_record_requests(Loader *loader) {
+        ModuleRecordLoad *row = module_record_get_load(loader->pool->record, loader->row);
+
+        if (row) {
+                row->class = MIN(row->class, module_step_class(loader->step));
+                row->n_requests = module_step_n_shared(loader->step);
+        }
+
+        return row;
+}
+
 /* Before the queue hears of it: then the step may be gone. */
 static void loader_record_end(Loader *loader, int error) {
-        ModuleRecordLoad *row = module_record_get_load(loader->pool->record, loader->row);
+        ModuleRecordLoad *row = loader_record_requests(loader);
 
         if (!row)
                 return;
 
         row->done = pool_now(loader->pool);
         row->error = MIN(error, 0);
-        row->class = MIN(row->class, module_step_class(loader->step));
-        row->n_requests = module_step_n_shared(loader->step);
 }
 
 /* What a step is, for the log: who asked first. A MODALIAS may hold any bytes. The caller frees it; NULL if there is
@@ -628,8 +638,10 @@ int module_pool_load(ModulePool *pool, ModuleStep *step) {
 void module_pool_update(ModulePool *pool, bool more_comes) {
         /* Whoever has come to want it may be of a better class than who started it. */
         LIST_FOREACH(loaders, loader, pool->loaders)
-                if (loader->step)
+                if (loader->step) {
                         loader_set_class(loader, module_step_class(loader->step));
+                        (void) loader_record_requests(loader);
+                }
 
         pool_watch(pool);
 

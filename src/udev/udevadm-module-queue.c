@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include "errno-util.h"
 #include "escape.h"
 #include "fd-util.h"
+#include "fileio.h"
 #include "log.h"
 #include "path-util.h"
 #include "proc-cmdline.h"
@@ -67,32 +69,41 @@ static double seconds(usec_t from, usec_t to) {
         return to > from ? (double) (to - from) / USEC_PER_SEC : 0;
 }
 
-/* Whatever the file is, no more than a record may have is read of it. -ENOENT is for the caller to tell of, the others
- * are said here. */
-static int record_read(const char *path, ModuleRecord **ret) {
+/* Whatever the file is, no more than a record may have is read of it. *ret_line is where it makes no sense, 0 if its text
+ * was not looked at. Nothing is said here. */
+static int file_read(const char *path, ModuleRecord **ret, size_t *ret_line) {
         _cleanup_free_ void *bytes = NULL;
         _cleanup_close_ int fd = -EBADF;
-        size_t size, line = 0;
         struct stat st;
+        size_t size;
         int r;
 
+        *ret_line = 0;
+
         fd = open(path, O_RDONLY|O_NONBLOCK|O_NOCTTY|O_CLOEXEC);
-        if (fd < 0 && errno == ENOENT)
-                return -ENOENT;
-        if (fd < 0)
-                return log_error_errno(errno, "Failed to open %s: %m", path);
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return -errno;
+        if (stat_verify_regular(&st) < 0)
+                return -EBADFD;
 
-        if (fstat(fd, &st) < 0)
-                r = -errno;
-        else if (stat_verify_regular(&st) < 0)
-                return log_error_errno(SYNTHETIC_ERRNO(EINVAL), "%s is no regular file.", path);
-        else
-                r = module_file_read(fd, MODULE_RECORD_TEXT_MAX + 1U, &bytes, &size);
+        r = module_file_read(fd, MODULE_RECORD_TEXT_MAX + 1U, &bytes, &size);
         if (r < 0)
-                return log_error_errno(r, "Failed to read %s: %m", path);
+                return r;
 
-        r = module_record_parse(bytes, size, ret, &line);
+        return module_record_parse(bytes, size, ret, ret_line);
+}
+
+/* -ENOENT is for the caller to tell of, the others are said here. */
+static int record_read(const char *path, ModuleRecord **ret) {
+        size_t line;
+        int r;
+
+        r = file_read(path, ret, &line);
         switch (r) {
+        case -ENOENT:
+                return r;
+        case -EBADFD:
+                return log_error_errno(r, "%s is no regular file.", path);
         case -EPROTONOSUPPORT:
                 return log_error_errno(r, "%s is a record of another version of systemd-udevd, which this udevadm "
                                        "cannot read.", path);
@@ -130,10 +141,10 @@ static const char *off_reason(void) {
 
         mode = cmdline.mode != MODULE_QUEUE_UNSET ? cmdline.mode : file.mode;
         if (mode == MODULE_QUEUE_UNSET)
-                return "module_queue= is not set in udev.conf, nor udev.module_queue= on the kernel command line";
+                return "module_queue= is not set in /etc/udev/udev.conf, nor udev.module_queue= on the kernel command line";
         if (mode != MODULE_QUEUE_NO)
-                return "it is switched on, but systemd-udevd has not been started since, or cannot load modules here; "
-                        "its log says which";
+                return "it is switched on, but systemd-udevd has not been started since, reads a later file that "
+                        "switches it off, or cannot load modules here; its log says which";
         return cmdline.mode == MODULE_QUEUE_NO ? "udev.module_queue=no is on the kernel command line" :
                 "module_queue=no is in udev.conf";
 }
@@ -153,10 +164,10 @@ static int records_add(Records *records, const char *path) {
         return 0;
 }
 
-/* The files, or if there are none of udevd's those that there are. */
+/* The files, or if there are none of udevd's those that there are and can be read. */
 static int records_read(char **files, Records *ret) {
         _cleanup_(records_done) Records records = {};
-        int r;
+        int r, error = 0;
 
         STRV_FOREACH(file, files) {
                 r = records_add(&records, *file);
@@ -177,11 +188,13 @@ static int records_read(char **files, Records *ret) {
 
                         r = records_add(&records, path);
                         if (r < 0 && r != -ENOENT)
-                                return r;
+                                error = r;
                 }
         }
 
         if (records.n == 0) {
+                if (error < 0)
+                        return error;
                 if (arg_root)
                         return log_error_errno(SYNTHETIC_ERRNO(ENOENT), "There is no record of the module queue in %s.",
                                                arg_root);
@@ -565,11 +578,9 @@ static int verb_statistics(char **files) {
         return show_records(files, show_statistics);
 }
 
-static bool process_exists(uint32_t pid) {
-        char path[STRLEN("/proc/") + DECIMAL_STR_MAX(uint32_t)];
-
-        xsprintf(path, "/proc/%" PRIu32, pid);
-        return access(path, F_OK) >= 0;
+/* Also where /proc hides the processes of others. */
+static bool process_exists(pid_t pid) {
+        return kill(pid, 0) >= 0 || errno != ESRCH;
 }
 
 /* Returns > 0 and the status if there is a queue, 0 if there is none; with *ret if a udevd has left it, who was killed. */
@@ -729,8 +740,10 @@ bool module_queue_is_on(void) {
 
         if (on < 0) {
                 _cleanup_(module_record_freep) ModuleRecord *status = NULL;
+                size_t line;
 
-                on = status_read(&status) > 0;
+                /* Nobody has asked for it: what cannot be read is no queue, whatever is wrong with it. */
+                on = file_read(MODULE_STATUS_PATH, &status, &line) >= 0 && process_exists(status->udevd);
         }
 
         return on;
@@ -757,8 +770,14 @@ int module_queue_main(VERB_ARGUMENTS) {
 
         name = argv[optind] ?: "status";
         for (size_t i = 0; i < ELEMENTSOF(commands); i++)
-                if (streq(name, commands[i].name))
-                        return commands[i].run(argv[optind] ? argv + optind + 1 : NULL);
+                if (streq(name, commands[i].name)) {
+                        r = commands[i].run(argv[optind] ? argv + optind + 1 : NULL);
+                        if (r < 0)
+                                return r;
+
+                        r = fflush_and_check(stdout);
+                        return r < 0 ? log_error_errno(r, "Failed to write all of the output: %m") : 0;
+                }
 
         return log_error_errno(SYNTHETIC_ERRNO(EINVAL),
                                "There is no command '%s'; udevadm module-queue --help lists them.", name);

@@ -78,7 +78,7 @@ judge "record: off: says why" "$(
     done
 )"
 udevd_restart
-judge "record: not set: says so" "$(says "module_queue= is not set in udev.conf" queue status)"
+judge "record: not set: says so" "$(says "module_queue= is not set in /etc/udev/udev.conf" queue status)"
 judge "record: off by the kernel command line: says so" "$(
     export SYSTEMD_PROC_CMDLINE=udev.module_queue=0
     says "udev.module_queue=no is on the kernel command line" queue status
@@ -178,15 +178,19 @@ rm -f /run/held
 udevadm trigger --action=change /sys/class/mem/null
 wait_until [ -e /run/held ]
 cp $record /run/test/then
+# One more comes, in a hurry.
+rule 'ENV{MODULE_QUEUE_CLASS}="bus", RUN{builtin}+="kmod load dummy"'
+udevadm trigger --action=change /sys/class/mem/null
 sleep 2
 judge "record: status says what is loading" "$(
-    says "Loading: 1, network 1" queue_of_user
+    says "Loading: 1, bus 1" queue_of_user
     says "Longest: dummy, for " queue_of_user
     cmp $record /run/test/then 2>&1
 )"
 [ ! -e /rig/varlinkctl ] || judge "record: Varlink says what is loading" "$(
     says '{"on":true,"wait":false,"loadersMax":' describe
-    says '"loading":[{"module":"dummy","class":"network","device":"/devices/virtual/mem/null","seqnum":' describe
+    says '"loading":[{"module":"dummy","class":"bus","device":"/devices/virtual/mem/null","seqnum":' describe
+    says ',"requests":2,"loader":' describe
     says '"live":false}]}' describe
     says "Whether events wait for their modules" \
         /rig/varlinkctl introspect /run/udev/io.systemd.Udev io.systemd.Udev.ModuleQueue
@@ -262,6 +266,18 @@ judge "record: other records" "$(
     fails "/etc/passwd is no record of the module queue" queue list /etc/passwd
     fails "/dev/zero is no regular file" queue list /dev/zero
     fails "/run is no regular file" queue list /run
+)"
+judge "record: output that cannot be written" "$(
+    for command in $commands "list --json=short"; do
+        ! queue $command $record >/dev/full 2>/run/test/err || echo "$command: succeeds"
+        grep -qF "Failed to write all of the output: " /run/test/err || echo "$command: does not say so"
+    done
+)"
+judge "record: one that is damaged does not hide the other" "$(
+    cp /run/test/damaged /run/test/root$initrd
+    queue list --root=/run/test/root >/run/test/out 2>/run/test/err || echo "it fails"
+    grep -q "virtio_blk" /run/test/out || echo "the other is not shown"
+    grep -q "is no record of the module queue, or damaged" /run/test/err || echo "nothing is said of it"
 )"
 judge "record: wrong command lines" "$(
     fails "There is no command 'lists'" queue lists
