@@ -16,6 +16,8 @@ choose_tree() {
         [ -e "$source_dir/src/udev/udevd.c" ] || fail_usage "--source '$source_dir' is not a tree of systemd"
         source_version=$(sed -n "/^project('systemd'/,/)/s/.*version : '\([0-9]*\).*/\1/p" "$source_dir/meson.build")
         [ -n "$source_version" ] || source_version=$(cat "$source_dir/meson.version" 2>/dev/null || true)
+        # Stable releases are 257.13, say.
+        source_version=${source_version%%[!0-9]*}
         [ -n "$source_version" ] || fail_usage "cannot find out which version of systemd '$source_dir' is"
         [ "${version:-$source_version}" = "$source_version" ] ||
             fail_usage "--systemd is '$version', but '$source_dir' is $source_version"
