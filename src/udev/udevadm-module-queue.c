@@ -615,6 +615,9 @@ static void print_status(const ModuleRecord *record) {
                         printf(", %s %u", module_class_to_string(c), of_class[c]);
         putchar('\n');
 
+        if (record->n_loads_dropped > 0)
+                printf("The record is full, what is loading may not be in it.\n");
+
         if (longest) {
                 _cleanup_free_ char *module = name_escape(longest->module);
                 _cleanup_free_ char *device = name_escape(strna(longest->device));

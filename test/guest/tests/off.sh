@@ -44,6 +44,9 @@ traced() {
         sed -nE 's/^([a-z_0-9]+)\(.*/\1/p' "/run/trace/$1/$role" | sort | uniq -c | awk '{ print $2 "\t" $1 }' \
             >"$OUT/$1-$role.calls"
     done
+    # What there is for all devices alike, and not for the one that happens to be handled.
+    grep -hoE '^[a-z0-9_]+\([^"]*"/(etc|proc/[a-z]|run)[^"]*"' "/run/trace/$1/manager" "/run/trace/$1/workers" |
+        sed 's/^[^"]*//; s/[0-9][0-9]*/N/g' | grep -v '"/run/udev/\(data\|links\|tags\|watch\)/' | sort -u >"$OUT/$1.paths"
     grep -E '^(openat|socket|socketpair|pidfd_open|epoll_create1|timerfd_create|signalfd4|inotify_init1|memfd_create)\(' \
         "/run/trace/$1/manager" | grep -v '"/usr/\|"/lib/\|ld.so.cache\|/proc/[0-9]' >"$OUT/$1-manager.opens"
 }
@@ -83,8 +86,10 @@ judge "off: udev.conf is read $reads times more, nothing else is opened more oft
         [ "$(opened "^$what(" off)" -le "$(opened "^$what(" stock)" ] || echo "$what: more than in stock"
     done
 )"
+judge "off: no further path ($(wc -l <"$OUT/off.paths") of /etc, /proc and /run)" "$(more stock.paths off.paths)"
 # The test sees it when the queue is on.
 judge "off: noticed: the queue is on" "$(
+    [ -n "$(more stock.paths on.paths)" ] || echo "no further path"
     [ -n "$(more stock-manager.calls on-manager.calls)" ] || echo "no further system call of the manager"
     ! cmp -s /run/trace/stock/fds /run/trace/on/fds || echo "the same open files"
     [ -s /run/trace/on/loaders ] || echo "no loader"
