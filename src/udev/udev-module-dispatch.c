@@ -334,6 +334,13 @@ static unsigned dispatch_n_places(const ModuleDispatch *d) {
         return MIN(d->n_loaders_max, MAX(MODULE_PLACES_MIN, d->n_cpus * MODULE_PLACES_PER_CPU));
 }
 
+static void dispatch_record_mode(ModuleDispatch *d) {
+        module_recorder_configure(d->recorder,
+                                  d->mode == MODULE_QUEUE_NO ? MODULE_RECORD_OFF :
+                                  d->mode == MODULE_QUEUE_WAIT ? MODULE_RECORD_WAIT : MODULE_RECORD_YES,
+                                  d->n_loaders_max);
+}
+
 static int dispatch_open(ModuleDispatch *d, usec_t warn_usec, const char *cgroup) {
         int r;
 
@@ -368,7 +375,7 @@ static int dispatch_open(ModuleDispatch *d, usec_t warn_usec, const char *cgroup
         if (r < 0)
                 return r;
 
-        module_recorder_configure(d->recorder, d->mode == MODULE_QUEUE_WAIT, d->n_loaders_max);
+        dispatch_record_mode(d);
 
         return module_pool_new(&d->pool, d->event, d->queue, module_recorder_get_record(d->recorder),
                                &(ModulePoolSettings) {
@@ -674,7 +681,7 @@ int module_dispatch_configure(
 
         (*d)->mode = mode;
         (*d)->n_loaders_max = n_loaders_max;
-        module_recorder_configure((*d)->recorder, mode == MODULE_QUEUE_WAIT, n_loaders_max);
+        dispatch_record_mode(*d);
         module_queue_set_places((*d)->queue, dispatch_n_places(*d));
         module_pool_set_loaders_max((*d)->pool, n_loaders_max);
 

@@ -175,6 +175,12 @@ ModuleRecordEvent *module_record_get_event(ModuleRecord *record, uint32_t row) {
         return row == MODULE_RECORD_DROPPED ? NULL : record->events + row;
 }
 
+static const char* const mode_names[_MODULE_RECORD_MODE_MAX] = {
+        [MODULE_RECORD_YES]  = "yes",
+        [MODULE_RECORD_WAIT] = "wait",
+        [MODULE_RECORD_OFF]  = "off",
+};
+
 /* The text while it is written. */
 typedef struct Text {
         char *bytes;
@@ -225,7 +231,7 @@ static int write_head(Text *t, const ModuleRecord *record) {
 
         text_add_word(t, MAGIC VERSION "\nudevd\t");
         text_add_word(t, record->initrd ? "initrd\t" : "system\t");
-        text_add_word(t, record->waits ? "wait" : "yes");
+        text_add_word(t, mode_names[record->mode]);
         text_add_number(t, record->n_loaders_max);
         text_add_number(t, record->udevd);
         text_add_number(t, record->written);
@@ -448,6 +454,17 @@ static bool fields_choice(Fields *f, const char *no, const char *yes) {
         return streq(s, yes);
 }
 
+static ModuleRecordMode fields_mode(Fields *f) {
+        const char *s = fields_raw(f);
+
+        for (ModuleRecordMode mode = 0; mode < _MODULE_RECORD_MODE_MAX; mode++)
+                if (streq(s, mode_names[mode]))
+                        return mode;
+
+        f->error = f->error ?: -EBADMSG;
+        return 0;
+}
+
 static ModuleClass fields_class(Fields *f) {
         ModuleClass class = module_class_from_string(fields_raw(f));
 
@@ -513,7 +530,7 @@ static int parse_event(ModuleRecord *record, Fields *f) {
 
 static int parse_udevd(ModuleRecord *record, Fields *f) {
         record->initrd = fields_choice(f, "system", "initrd");
-        record->waits = fields_choice(f, "yes", "wait");
+        record->mode = fields_mode(f);
         record->n_loaders_max = fields_number(f, UINT32_MAX);
         record->udevd = fields_number(f, UINT32_MAX);
         record->written = fields_number(f, USEC_INFINITY - 1);

@@ -70,11 +70,18 @@ typedef struct ModuleRecordEvent {
         usec_t processed;
 } ModuleRecordEvent;
 
+typedef enum ModuleRecordMode {
+        MODULE_RECORD_YES,              /* module_queue= */
+        MODULE_RECORD_WAIT,
+        MODULE_RECORD_OFF,              /* it was switched off, and finishes what it was asked for */
+        _MODULE_RECORD_MODE_MAX,
+} ModuleRecordMode;
+
 typedef struct ModuleRecordChunk ModuleRecordChunk;
 
 typedef struct ModuleRecord {
         bool initrd;                    /* of the initramfs, or else of the system */
-        bool waits;                     /* module_queue=wait, or else yes */
+        ModuleRecordMode mode;
         uint32_t n_loaders_max;
         uint32_t udevd;                 /* pid of the one that wrote it */
         usec_t written;

@@ -231,10 +231,10 @@ ModuleRecord *module_recorder_get_record(ModuleRecorder *recorder) {
         return recorder->record;
 }
 
-void module_recorder_configure(ModuleRecorder *recorder, bool waits, unsigned n_loaders_max) {
+void module_recorder_configure(ModuleRecorder *recorder, ModuleRecordMode mode, unsigned n_loaders_max) {
         assert(recorder);
 
-        recorder->record->waits = waits;
+        recorder->record->mode = mode;
         recorder->record->n_loaders_max = n_loaders_max;
         recorder_write_status(recorder);
 }

@@ -47,7 +47,7 @@ ModuleRecorder *module_recorder_enter_worker(ModuleRecorder *recorder);
 ModuleRecord *module_recorder_get_record(ModuleRecorder *recorder);
 
 /* As configured. */
-void module_recorder_configure(ModuleRecorder *recorder, bool waits, unsigned n_loaders_max);
+void module_recorder_configure(ModuleRecorder *recorder, ModuleRecordMode mode, unsigned n_loaders_max);
 
 /* To be called when an event or a load has come or gone. busy: there are some; loading: there are loads. n_waiting: modules
  * that wait for a loader. */

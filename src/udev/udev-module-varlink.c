@@ -36,7 +36,7 @@ static SD_VARLINK_DEFINE_STRUCT_TYPE(
 
 static SD_VARLINK_DEFINE_METHOD(
                 Describe,
-                SD_VARLINK_FIELD_COMMENT("Whether there is a queue. If there is none, the other fields are missing."),
+                SD_VARLINK_FIELD_COMMENT("Whether there is a queue. If not, the other fields tell what one that was switched off still does."),
                 SD_VARLINK_DEFINE_OUTPUT(on, SD_VARLINK_BOOL, 0),
                 SD_VARLINK_FIELD_COMMENT("Whether events wait for their modules (module_queue=wait)."),
                 SD_VARLINK_DEFINE_OUTPUT(wait, SD_VARLINK_BOOL, SD_VARLINK_NULLABLE),
@@ -99,8 +99,8 @@ static int vl_method_describe(
 
         return sd_varlink_replybo(
                         link,
-                        SD_JSON_BUILD_PAIR_BOOLEAN("on", true),
-                        SD_JSON_BUILD_PAIR_BOOLEAN("wait", record->waits),
+                        SD_JSON_BUILD_PAIR_BOOLEAN("on", record->mode != MODULE_RECORD_OFF),
+                        SD_JSON_BUILD_PAIR_BOOLEAN("wait", record->mode == MODULE_RECORD_WAIT),
                         SD_JSON_BUILD_PAIR_UNSIGNED("loadersMax", record->n_loaders_max),
                         SD_JSON_BUILD_PAIR_UNSIGNED("waiting", record->n_waiting),
                         SD_JSON_BUILD_PAIR_VARIANT("loading", loading));

@@ -606,10 +606,14 @@ static void print_status(const ModuleRecord *record) {
                         longest = l;
         }
 
-        printf("The module queue is on%s, with %" PRIu32 " loaders at most.\n"
-               "Waiting: %" PRIu32 "\n"
-               "Loading: %zu", record->waits ? " and events wait for their modules" : "", record->n_loaders_max,
-               record->n_waiting, record->n_loads);
+        if (record->mode == MODULE_RECORD_OFF)
+                puts("The module queue is switched off, and finishes what it was asked for.");
+        else
+                printf("The module queue is on%s, with %" PRIu32 " loaders at most.\n",
+                       record->mode == MODULE_RECORD_WAIT ? " and events wait for their modules" : "",
+                       record->n_loaders_max);
+        printf("Waiting: %" PRIu32 "\n"
+               "Loading: %zu", record->n_waiting, record->n_loads);
         for (ModuleClass c = 0; c < _MODULE_CLASS_MAX; c++)
                 if (of_class[c] > 0)
                         printf(", %s %u", module_class_to_string(c), of_class[c]);
@@ -633,10 +637,10 @@ static void json_status(const ModuleRecord *record, const char *why) {
         ModuleJson json = json_new();
 
         module_json_begin(&json, NULL, '{');
-        module_json_boolean(&json, "on", record);
+        module_json_boolean(&json, "on", record && record->mode != MODULE_RECORD_OFF);
         module_json_string(&json, "reason", why);
         if (record) {
-                module_json_boolean(&json, "wait", record->waits);
+                module_json_boolean(&json, "wait", record->mode == MODULE_RECORD_WAIT);
                 module_json_number(&json, "loaders_max", record->n_loaders_max);
                 module_json_number(&json, "udevd", record->udevd);
                 module_json_number(&json, "written_usec", record->written);
@@ -746,7 +750,8 @@ bool module_queue_is_on(void) {
                 size_t line;
 
                 /* Nobody has asked for it: what cannot be read is no queue, whatever is wrong with it. */
-                on = file_read(MODULE_STATUS_PATH, &status, &line) >= 0 && process_exists(status->udevd);
+                on = file_read(MODULE_STATUS_PATH, &status, &line) >= 0 &&
+                        status->mode != MODULE_RECORD_OFF && process_exists(status->udevd);
         }
 
         return on;

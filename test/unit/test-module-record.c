@@ -52,6 +52,22 @@ static int parse(const char *text, size_t size, ModuleRecord **ret, size_t *ret_
         return module_record_parse(copy, size, ret, ret_line);
 }
 
+static void test_modes(void) {
+        for (ModuleRecordMode mode = 0; mode < _MODULE_RECORD_MODE_MAX; mode++) {
+                ModuleRecord *r = record_new(), *again = NULL;
+                g_autofree char *text = NULL;
+                size_t size, line;
+
+                r->mode = mode;
+                text = build(r, &size);
+                g_assert_cmpint(parse(text, size, &again, &line), ==, 0);
+                g_assert_cmpint(again->mode, ==, mode);
+
+                module_record_free(r);
+                module_record_free(again);
+        }
+}
+
 static void test_round_trip(void) {
         ModuleRecord *r = record_new(), *again = NULL;
         g_autofree char *text = NULL, *second = NULL;
@@ -65,7 +81,7 @@ static void test_round_trip(void) {
 
         g_assert_cmpint(parse(text, size, &again, &line), ==, 0);
         g_assert_true(again->initrd);
-        g_assert_false(again->waits);
+        g_assert_cmpint(again->mode, ==, MODULE_RECORD_YES);
         g_assert_cmpuint(again->n_loaders_max, ==, 64);
         g_assert_cmpuint(again->udevd, ==, 123);
         g_assert_cmpuint(again->written, ==, 7000000);
@@ -309,6 +325,7 @@ int main(int argc, char *argv[]) {
         g_test_init(&argc, &argv, NULL);
 
         g_test_add_func("/record/round-trip", test_round_trip);
+        g_test_add_func("/record/modes", test_modes);
         g_test_add_func("/record/only-busy", test_only_busy);
         g_test_add_func("/record/cut-off", test_cut_off);
         g_test_add_func("/record/versions", test_versions);

@@ -33,7 +33,7 @@ static ModuleRecorder *recorder_new(void) {
         ModuleRecorder *r = NULL;
 
         g_assert_cmpint(module_recorder_new(&r, event, record_path, status_path, false), ==, 0);
-        module_recorder_configure(r, false, 4);
+        module_recorder_configure(r, MODULE_RECORD_YES, 4);
         return r;
 }
 

@@ -127,6 +127,8 @@ wait_until test -e /run/held || failed "toggle: off in the middle of a load" "it
 reload module_queue=no
 if udevadm settle --timeout=1; then
     failed "toggle: off in the middle of a load" "settle has not waited for it"
+elif ! udevadm module-queue | grep -q '^The module queue is switched off, and finishes'; then
+    failed "toggle: off in the middle of a load" "the status is: $(udevadm module-queue | xargs)"
 else
     touch /run/go
     udevadm settle --timeout=60
