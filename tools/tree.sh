@@ -313,7 +313,7 @@ changed_files() {
 # Only one of us works in build/ at a time; until this process ends.
 lock_tree() {
     mkdir -p "$SOURCES" "$tree"
-    exec {lock}>"$BUILD/lock"
+    { exec {lock}>"$BUILD/lock"; } 2>/dev/null || fail "cannot write to $BUILD"
     flock --nonblock "$lock" || { say "waiting for another tools/build"; flock "$lock"; }
 }
 

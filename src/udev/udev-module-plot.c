@@ -409,7 +409,7 @@ static int plot_body(Plot *p) {
                 n_loads += p->record->loads[i].started <= p->end;
 
         p->y = 30;
-        draw_text(p, LEFT, p->y, "head", "udevd, %s: %zu modules in %.2f s. Times are since the first uevent.",
+        draw_text(p, LEFT, p->y, "head", "udevd, %s: %zu loads in %.2f s. Times are since the first uevent.",
                   p->record->initrd ? "initramfs" : "system", n_loads, seconds(since(p, p->end)));
         p->y += 24;
         draw_legends(p);

@@ -347,8 +347,13 @@ static void print_blame_line(const ModuleRecordLoad *l, usec_t begin) {
                 return;
 
         module = name_escape(l->module);
-        printf("%9.3fs %s%s%s\n", seconds(l->started, l->done), strna(module), l->error < 0 ? ": " : "",
-               l->error < 0 ? result_string(l) : "");
+        printf("%9.3fs %s", seconds(l->started, l->done), strna(module));
+        if (l->error < 0)
+                printf(": %s", result_string(l));
+        if (l->live > 0)
+                printf(", of that %.3fs only for the probes of others to end",
+                       seconds(l->live, l->done));
+        putchar('\n');
 }
 
 static int show_blame(ModuleJson *json, const ModuleRecord *record) {
@@ -504,8 +509,8 @@ static void print_distribution(const char *what, const ModuleDistribution *d) {
 static void print_statistics(const ModuleStatistics *s) {
         printf("  %zu events (%zu triggered), %zu requests, %zu loads (%zu failed) in %.3fs\n"
                "  %.3fs from the first to the last triggered uevent\n"
-               "  %.3fs with an event at a worker, %.3fs of workers for all of them\n"
-               "  %.3fs with a module loading, %.3fs of loaders for all of them\n",
+               "  %.3fs with an event at a worker, %.3fs of workers' time in all\n"
+               "  %.3fs with a module loading, %.3fs of loaders' time in all\n",
                s->n_events, s->n_triggered, s->n_requests, s->n_loads, s->n_failed, seconds(s->begin, s->end),
                seconds(0, s->trigger), seconds(0, s->processing), seconds(0, s->processed.sum),
                seconds(0, s->loading), seconds(0, s->holds.sum));
@@ -686,7 +691,7 @@ static int help(void) {
                "  list              All loads, as they were started\n"
                "  blame             All loads, slowest first\n"
                "  critical-chain    What the last disk, the last input device and the end waited for\n"
-               "  plot              The same and all loads, as a picture (SVG)\n"
+               "  plot              These chains and all loads over time, as a picture (SVG)\n"
                "  statistics        How long events and loads took\n\n"
                "  -h --help         Show this help\n"
                "  -V --version      Show package version\n"

@@ -15,20 +15,25 @@ apt=()
 
 # Downloads Debian's packages, as far as they are not there, and sets debs to their files.
 fetch() {
-    local name names missing=()
+    local name names missing=() retry=${retried:+no}
 
-    names=$("${apt[@]}" apt-get --print-uris download "$@" 2>/dev/null | cut -d ' ' -f 2) ||
-        fail "apt does not know all of: $* (apt-get update?)"
+    names=$("${apt[@]}" apt-get --print-uris download "$@" 2>/dev/null | cut -d ' ' -f 2) || names=
     debs=()
     for name in $names; do
         debs+=("$SOURCES/$name")
         [ -f "$SOURCES/$name" ] || missing+=("${name%%_*}")
     done
-    [ ${#missing[@]} -gt 0 ] || return 0
-    say "downloading ${missing[*]}"
-    (cd "$SOURCES" &&
-        run_logged "$BUILD/apt.log" "${apt[@]}" apt-get -o APT::Sandbox::User=root download "${missing[@]}") ||
-        fail "cannot download ${missing[*]} (apt-get update?)"
+    if [ -n "$names" ]; then
+        [ ${#missing[@]} -gt 0 ] || return 0
+        say "downloading ${missing[*]}"
+        ! (cd "$SOURCES" &&
+            run_logged "$BUILD/apt.log" "${apt[@]}" apt-get -o APT::Sandbox::User=root download "${missing[@]}") ||
+            return 0
+    fi
+    # The lists of an old machine may name files that are gone, or not all that there is.
+    [ -z "$retry" ] || fail "cannot download $*"
+    run_logged "$BUILD/apt.log" "${apt[@]}" apt-get update || fail "cannot read the package lists"
+    retried=yes fetch "$@"
 }
 
 # fetch_kernel PACKAGE: the kernel that linux-image-amd64, say, depends on.

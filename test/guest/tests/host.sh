@@ -42,6 +42,11 @@ case ${1-} in
         CHECK=$BUILD/check/$TEST-$SYSTEMD
         run+=(--udevadm "$TREE/build/udevadm")
         ;;
+    --help)
+        sed -n '3,/^$/s/^# \?//p' "$0"
+        printf '\nOptions: --sanitize, --systemd 257 or 262, and for some --smp or others that the file has.\n'
+        exit
+        ;;
     *) fail_usage "unknown option: $1" ;;
 esac
 OVERLAY=$CHECK/overlay
