@@ -7,7 +7,6 @@
 
 #include <ctype.h>
 #include <dirent.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,19 +14,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "background.h"
+
 #define INTERVAL_NSEC 50000000L
 
 typedef struct Sample {
         unsigned n;
         unsigned long rss, pss, manager;
 } Sample;
-
-static volatile sig_atomic_t stopped = 0;
-
-static void on_term(int signo) {
-        (void) signo;
-        stopped = 1;
-}
 
 /* Processes may go at any time, then there is nothing to read. */
 static FILE *process_open(const char *pid, const char *name) {
@@ -87,8 +81,7 @@ static void sample_take(Sample *sample) {
 }
 
 int main(int argc, char *argv[]) {
-        struct sigaction action = { .sa_handler = on_term };
-        pid_t pid;
+        int forked;
         FILE *f;
 
         if (argc != 2) {
@@ -102,19 +95,10 @@ int main(int argc, char *argv[]) {
                 return 1;
         }
 
-        pid = fork();
-        if (pid < 0) {
-                perror("memmon: cannot fork");
-                return 1;
-        }
-        if (pid > 0) {
-                printf("%i\n", (int) pid);
-                return 0;
-        }
+        forked = go_to_background("memmon");
+        if (forked != 0)
+                return forked < 0;
 
-        setsid();
-        close(STDOUT_FILENO);
-        sigaction(SIGTERM, &action, NULL);
         if (setpriority(PRIO_PROCESS, 0, -20) < 0)
                 perror("memmon: samples may be rare");
 

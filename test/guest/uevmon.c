@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <linux/netlink.h>
-#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +16,8 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "background.h"
 
 #define GROUP_UDEV 2U
 #define GROUPS_ALL 3U           /* the kernel's is 1 */
@@ -29,13 +30,6 @@ typedef struct Record {
         unsigned size;
         char data[];
 } Record;
-
-static volatile sig_atomic_t stopped = 0;
-
-static void on_term(int signo) {
-        (void) signo;
-        stopped = 1;
-}
 
 static size_t record_space(unsigned size) {
         return (sizeof(Record) + size + 1 + 7) & ~(size_t) 7;
@@ -98,11 +92,10 @@ static int records_write(const char *memory, size_t used, const char *path) {
 
 int main(int argc, char *argv[]) {
         struct sockaddr_nl address = { .nl_family = AF_NETLINK, .nl_groups = GROUPS_ALL };
-        struct sigaction action = { .sa_handler = on_term };
         int fd, buffer = MEMORY;
         size_t used = 0;
         char *memory;
-        pid_t pid;
+        int forked;
 
         if (argc != 2) {
                 fprintf(stderr, "uevmon: usage: uevmon FILE\n");
@@ -123,19 +116,9 @@ int main(int argc, char *argv[]) {
                 return 1;
         }
 
-        pid = fork();
-        if (pid < 0) {
-                perror("uevmon: cannot fork");
-                return 1;
-        }
-        if (pid > 0) {
-                printf("%i\n", (int) pid);
-                return 0;
-        }
-
-        setsid();
-        close(STDOUT_FILENO);
-        sigaction(SIGTERM, &action, NULL);
+        forked = go_to_background("uevmon");
+        if (forked != 0)
+                return forked < 0;
 
         while (!stopped) {
                 Record *r = (Record*) (memory + used);
