@@ -24,7 +24,8 @@
  *     twice at once, nor again for somebody who asked while it was being loaded.
  *   - Who asks after the end gets a new attempt: no result is kept for good. Except: a failure answers whoever gets
  *     there less than MODULE_QUEUE_FAILURE_USEC after it, unless any module was loaded since, by us or by others, or
- *     the configuration was read again: then all kept failures are void.
+ *     the configuration was read again: then all kept failures are void. And except if a pre-load has failed: that
+ *     answers nobody who asks for the module itself, also if he stood there already.
  *
  * Rule 4. The last step is always libkmod's own.
  *   - A request makes its steps in the order of its list, one after the other; see rule 1 for what counts as the end
@@ -124,6 +125,7 @@ struct ModuleStep {
         RequestList standing;           /* the oldest one is the first, the others as they came */
         const Request *asker;           /* the oldest of them that asked for the module itself */
         const char *alias;              /* while loading: what the asker had looked up when it started */
+        bool preload;                   /* the last attempt: there was none */
 
         uint64_t done_serial;           /* when the last attempt ended */
         bool failed;                    /* the last attempt did, or is lost */
@@ -336,11 +338,9 @@ static void step_keep_failure(ModuleQueue *q, ModuleStep *step, usec_t now) {
         q->kept_last = step;
 }
 
-static void queue_forget_oldest_failure(ModuleQueue *q) {
-        ModuleStep *step = q->kept;
-
+static void queue_forget_failure(ModuleQueue *q, ModuleStep *step) {
         if (q->kept_last == step)
-                q->kept_last = NULL;
+                q->kept_last = step->list_prev;
         LIST_REMOVE(list, q->kept, step);
 
         step->kept = false;
@@ -350,7 +350,7 @@ static void queue_forget_oldest_failure(ModuleQueue *q) {
 
 static void queue_forget_old_failures(ModuleQueue *q, usec_t now) {
         while (q->kept && now >= usec_add(q->kept->failed_at, MODULE_QUEUE_FAILURE_USEC))
-                queue_forget_oldest_failure(q);
+                queue_forget_failure(q, q->kept);
 }
 
 /* It may have other steps before this one. */
@@ -420,6 +420,9 @@ static void request_stand(ModuleQueue *q, Request *r, ModuleStep *step) {
         if (request_alias(r) && (!step->asker || r->serial < step->asker->serial))
                 step->asker = r;
 
+        if (step->kept)
+                queue_forget_failure(q, step);
+
         if (step->state == STEP_IDLE)
                 step_set_state(q, step, STEP_WAITING);
         else
@@ -428,7 +431,10 @@ static void request_stand(ModuleQueue *q, Request *r, ModuleStep *step) {
 
 /* Whether the current step is no obstacle although no attempt has ended since the request was added. */
 static bool request_may_pass(const Request *r, const ModuleStep *step) {
-        return step->kept || (step->live && (!request_alias(r) || r->waiter == 0));
+        if (step->kept)
+                return !step->preload || !request_alias(r);
+
+        return step->live && (!request_alias(r) || r->waiter == 0);
 }
 
 /* To the first step, from the current one on, that is not served yet. */
@@ -673,6 +679,7 @@ ModuleStep *module_queue_next(ModuleQueue *q, unsigned n_free, usec_t now) {
                         return NULL;
         }
 
+        step->preload = !step->asker;
         if (step->asker)
                 step->alias = request_alias(step->asker);
         step->n_refs++; /* who needs it may be gone before the load ends, see module_queue_live() */
@@ -699,6 +706,12 @@ void module_queue_done(ModuleQueue *q, ModuleStep *step, int error, usec_t now) 
         assert(step->state == STEP_LOADING);
 
         queue_forget_old_failures(q, now);
+
+        if (error < 0 && step->preload && step->asker && step_wait_again(q, step)) {
+                step->died = false;
+                step->n_refs--;
+                return;
+        }
 
         served = step_end(q, step, /* lost= */ false);
         step->failed = error < 0;
@@ -761,8 +774,10 @@ bool module_queue_died(ModuleQueue *q, ModuleStep *step, usec_t now) {
         }
 
         served = step_end(q, step, /* lost= */ true);
-        if (step->lost)
+        if (step->lost) {
+                step->preload = false; /* who comes next shall not try what kills loaders */
                 step_keep_failure(q, step, now);
+        }
         requests_go_on(q, served);
         step_unref(q, step);
         return false;
@@ -782,7 +797,7 @@ void module_queue_forget_failures(ModuleQueue *q) {
         assert(q);
 
         while (q->kept)
-                queue_forget_oldest_failure(q);
+                queue_forget_failure(q, q->kept);
 }
 
 void module_queue_forget_waiter(ModuleQueue *q, pid_t waiter) {

@@ -310,6 +310,48 @@ static void test_failure_kept(Fixture *f, gconstpointer data) {
         assert_next(f, "m");
 }
 
+/* libkmod may do more for who asks for the module itself: an install line, options of the alias. */
+static void test_failure_of_preload(Fixture *f, gconstpointer data) {
+        ModuleStep *m;
+        uint32_t id;
+
+        add(f, MODULE_CLASS_OTHER, "m n=x");
+        assert_attempt(f, "m", -ENODEV);
+        assert_attempt(f, "n", -ENODEV);
+
+        /* It answers who needs the module as a pre-load. */
+        add(f, MODULE_CLASS_OTHER, "m k=x");
+        assert_attempt(f, "k", -ENODEV);
+        assert_empty(f);
+
+        id = add_for(f, 11, "m=y");
+        assert_no_answer(f);
+        m = assert_next(f, "m");
+        g_assert_cmpstr(module_step_alias(m), ==, "y");
+        done(f, m, -ENODEV);
+        assert_answer(f, 11, id, false);
+
+        /* And this one whoever comes then. */
+        id = add_for(f, 11, "m=z");
+        assert_answer(f, 11, id, false);
+        add(f, MODULE_CLASS_OTHER, "m k=x");
+        assert_empty(f);
+
+        /* The same if he stands there already when it fails. */
+        f->now += MODULE_QUEUE_FAILURE_USEC;
+        add(f, MODULE_CLASS_OTHER, "m n=x");
+        m = assert_next(f, "m");
+        id = add_for(f, 11, "m=y");
+        done(f, m, -ENODEV);
+        assert_no_answer(f);
+        m = assert_next(f, "m");
+        g_assert_cmpstr(module_step_alias(m), ==, "y");
+        done(f, m, -ENODEV);
+        assert_answer(f, 11, id, false);
+        assert_attempt(f, "n", 0);
+        assert_purged(f);
+}
+
 static void test_failure_expires(Fixture *f, gconstpointer data) {
         add(f, MODULE_CLASS_OTHER, "m=x");
         assert_attempt(f, "m", -ENODEV);
@@ -775,13 +817,15 @@ static void test_live_failure_kept(Fixture *f, gconstpointer data) {
         assert_empty(f);
 
         f->now += 3 * SEC - 1;
-        id = add_for(f, 11, "m=x");
+        id = add_for(f, 11, "m k=x");
+        assert_attempt(f, "k", -ENODEV);
         assert_answer(f, 11, id, false);
         assert_empty(f);
 
         f->now += 1;
-        add(f, MODULE_CLASS_OTHER, "m=x");
+        add(f, MODULE_CLASS_OTHER, "m k=x");
         assert_attempt(f, "m", 0);
+        assert_attempt(f, "k", 0);
         assert_purged(f);
 }
 
@@ -1921,6 +1965,7 @@ typedef struct ModelModule {
         unsigned deaths;
         bool live, lost, bad, failed, given_up; /* bad: how the last attempt ended; failed: that answers */
         usec_t failed_at;
+        bool preload, failed_preload;           /* that is no attempt for who asks for the module itself */
 } ModelModule;
 
 typedef struct Model {
@@ -1942,8 +1987,8 @@ static char *model_alias(const ModelRequest *r) {
         return g_strdup_printf("alias-%u", r->order / 3);
 }
 
-static bool model_failure_answers(Model *m, ModelModule *module) {
-        return module->failed && m->f.now < module->failed_at + 3 * SEC;
+static bool model_failure_answers(Model *m, ModelModule *module, bool asked_for) {
+        return module->failed && m->f.now < module->failed_at + 3 * SEC && !(module->failed_preload && asked_for);
 }
 
 static bool model_request_needs(Model *m, const ModelRequest *r, const ModelModule *module) {
@@ -1966,7 +2011,7 @@ static void model_request_finish(Model *m, ModelRequest *r) {
 }
 
 static bool model_may_pass(Model *m, const ModelRequest *r, ModelModule *module) {
-        return module->end > r->order || model_failure_answers(m, module) ||
+        return module->end > r->order || model_failure_answers(m, module, r->asked_for[r->current]) ||
                 (module->live && (!r->asked_for[r->current] || r->waiter == 0));
 }
 
@@ -1981,6 +2026,7 @@ static void model_request_go_on(Model *m, ModelRequest *r) {
 
                 if (!model_may_pass(m, r, module)) {
                         r->place = ++m->order;
+                        module->failed = false;
                         return;
                 }
                 r->load_yourself |= module->lost;
@@ -2047,6 +2093,7 @@ static void model_end(Model *m, ModelModule *module, int error, bool lost) {
         if (error < 0) {
                 module->failed = true;
                 module->failed_at = m->f.now;
+                module->failed_preload = !lost && module->preload;
         }
         model_go_on(m, module);
 }
@@ -2165,10 +2212,11 @@ static void model_next(Model *m) {
                 return;
 
         g_assert_true(model_look(m, expected, &class, &oldest, &asker));
-        g_assert_false(model_failure_answers(m, expected));
+        g_assert_false(model_failure_answers(m, expected, asker));
         g_assert_cmpuint(oldest->order, >, expected->end);
         expected->loading = step;
         expected->starter = asker;
+        expected->preload = !asker;
         m->n_attempts++;
 
         alias = asker ? model_alias(asker) : NULL;
@@ -2211,6 +2259,12 @@ static void model_progress(Model *m) {
                 done(&m->f, module->loading, error);
                 if (error >= 0)
                         model_void_failures(m);
+                else if (module->preload && asker && !module->given_up) {
+                        module->loading = NULL;
+                        module->live = false;
+                        module->deaths = 0;
+                        break;
+                }
                 model_end(m, module, error, false);
                 break;
 
@@ -2445,6 +2499,7 @@ int main(int argc, char **argv) {
         test("share/after-end", test_share_after_end);
         test("share/passes-later-attempt", test_share_passes_later_attempt);
         test("failure/kept", test_failure_kept);
+        test("failure/of-preload", test_failure_of_preload);
         test("failure/expires", test_failure_expires);
         test("failure/expires-at-end", test_failure_expires_at_end);
         test("failure/void-by-success", test_failure_void_by_success);
