@@ -14,7 +14,7 @@ event-order       udev-module-event.c     s/module_event_is_urgent(dev) ? now : 
 manager-priority  udev-module-dispatch.c  s/^#define DISPATCH_NICE .*/#define DISPATCH_NICE 0/
 worker-priority   udev-module-dispatch.c  s/^#define WORKER_NICE_OTHERS .*/#define WORKER_NICE_OTHERS 0/
 live-by-uevent    udev-module-pool.c      s/if (loader_note_live(loader))$/if (false)/
-live-goes-on      udev-module-queue.c     s/ || r->waiter == 0));/));/
+live-goes-on      udev-module-queue.c     s/ || r->waiter == 0);/);/
 live-is-free      udev-module-pool.h      s/MODULE_PROCESSES_PER_LOADER 4U/MODULE_PROCESSES_PER_LOADER 1U/
 END
 }
