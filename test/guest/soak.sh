@@ -5,7 +5,7 @@
 #   what      what was disturbed: nothing, loaders, workers, udevd
 #   actions   what was done, a line each
 #   wrong     what must not be, a line each
-#   probes    the devices whose probe has failed
+#   probes    the devices whose probe has failed, and disks whose partitions were not read
 #   again     is there if the coldplug was repeated, undisturbed, and says why
 #   tar.gz    the state at the end, for equality.py
 #
@@ -76,12 +76,17 @@ settled() {
     udevadm control --ping --timeout=10 2>/dev/null || echo "udevd does not answer"
 }
 
-# Devices whose probe has failed, since who was to do it was killed; it is done again, as a person would.
+# What the kernel has broken off since who was to do it was killed: probes of devices, reads of partition tables. It is
+# done again, as a person would.
 probe() {
-    dmesg | sed -n 's/.*: probe of \([^ ]*\) failed with error.*/\1/p' | sort -u >"$run.probes"
+    dmesg | sed -nE 's/.*: probe of ([^ ]*) failed with error.*/\1/p
+        s/.*[] ]([a-z]+): unable to read partition table$/\1/p' | sort -u >"$run.probes"
     while read -r device; do
-        echo "$device" >"$(echo /sys/bus/*/devices/"$device" | cut -d / -f 1-4)/drivers_probe" ||
-            echo "$device could not be probed again"
+        if [ -e "/sys/block/$device" ]; then
+            blockdev --rereadpt "/dev/$device"
+        else
+            echo "$device" >"$(echo /sys/bus/*/devices/"$device" | cut -d / -f 1-4)/drivers_probe"
+        fi || echo "$device could not be probed again"
     done <"$run.probes"
 }
 
