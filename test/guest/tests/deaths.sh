@@ -197,6 +197,14 @@ judge "deaths: a loader is killed while a driver probes in it" "$(
     [ -e /sys/bus/platform/devices/slow_00.0/driver ] || echo "the device has no driver"
 )"
 
+are_dead() {
+    for pid in "$@"; do
+        case $(cut -d ' ' -f 3 "/proc/$pid/stat" 2>/dev/null) in
+            '' | Z) ;;
+            *) return 1 ;;
+        esac
+    done
+}
 judge "deaths: idle loaders are killed" "$(
     unload
     log_start
@@ -204,7 +212,10 @@ judge "deaths: idle loaders are killed" "$(
     rules "null:$(load ifb)" "zero:$(load nlmon)" "full:$(load dummy)"
     change null zero
     wait_until is_idle || echo "there is no idle loader"
-    kill_all $(loaders)
+    idle=$(loaders)
+    kill_all $idle
+    # One that takes an order before it dies has not been idle.
+    wait_until are_dead $idle || echo "they do not die"
     change full
     ended ifb nlmon dummy
     # With an order on its way to it, it is not idle.
