@@ -49,9 +49,20 @@ run_logged() {
     return "$rc"
 }
 
+# Run apt, with no other of our scripts at it meanwhile: apt_alone COMMAND…
+apt_alone() {
+    local lock rc=0
+
+    exec {lock}>"$BUILD/apt.lock"
+    flock "$lock"
+    run_logged "$BUILD/apt.log" "$@" || rc=$?
+    exec {lock}>&-
+    return "$rc"
+}
+
 # Install those of the packages that are missing: apt_install PACKAGE…
 apt_install() {
-    local package missing=() lock
+    local package missing=()
 
     for package in "$@"; do
         [ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || missing+=("$package")
@@ -61,16 +72,12 @@ apt_install() {
     [ "$(id -u)" -eq 0 ] || fail "packages are missing and only root can install them: apt-get install ${missing[*]}"
 
     say "installing ${missing[*]}"
-    # No other of our scripts meanwhile.
-    exec {lock}>"$BUILD/apt.lock"
-    flock "$lock"
     local install=(env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}")
     # The lists of a fresh machine are empty, those of an old one may name files that are gone.
-    if ! "${install[@]}" >"$BUILD/apt.log" 2>&1 </dev/null; then
-        run_logged "$BUILD/apt.log" apt-get update || fail "cannot read the package lists"
-        run_logged "$BUILD/apt.log" "${install[@]}" || fail "cannot install ${missing[*]}"
+    if ! apt_alone "${install[@]}" 2>/dev/null; then
+        apt_alone apt-get update || fail "cannot read the package lists"
+        apt_alone "${install[@]}" || fail "cannot install ${missing[*]}"
     fi
-    exec {lock}>&-
 }
 
 # apt_sources TYPE SUITE LIST SOURCES: turn the machine's own apt sources into entries of TYPE (deb or deb-src), the

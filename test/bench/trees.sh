@@ -20,7 +20,7 @@ tree_deb() {
 # tree_fetch VERSION ARCHITECTURE: download such a kernel. It ends the shell if it cannot.
 tree_fetch() {
     apt=(apt_private --suite "${kernel_suites[$1]}" --arch "$2")
-    run_logged "$BUILD/apt.log" "${apt[@]}" apt-get update ||
+    apt_alone "${apt[@]}" apt-get update ||
         say "not all package lists of ${kernel_suites[$1]} for $2 can be read, going on with the others"
     fetch_kernel "linux-image-${kernel_flavours[$2]}"
 }

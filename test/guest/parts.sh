@@ -27,12 +27,12 @@ fetch() {
         [ ${#missing[@]} -gt 0 ] || return 0
         say "downloading ${missing[*]}"
         ! (cd "$SOURCES" &&
-            run_logged "$BUILD/apt.log" "${apt[@]}" apt-get -o APT::Sandbox::User=root download "${missing[@]}") ||
+            apt_alone "${apt[@]}" apt-get -o APT::Sandbox::User=root download "${missing[@]}") ||
             return 0
     fi
     # The lists of an old machine may name files that are gone, or not all that there is.
     [ -z "$retry" ] || fail "cannot download $*"
-    run_logged "$BUILD/apt.log" "${apt[@]}" apt-get update || fail "cannot read the package lists"
+    apt_alone "${apt[@]}" apt-get update || fail "cannot read the package lists"
     retried=yes fetch "$@"
 }
 
