@@ -123,19 +123,19 @@ get_source() {
         release=(--suite "$suite")
         # The machine's own may be called otherwise there, stable say.
         ! grep -q "^VERSION_CODENAME=$suite$" /etc/os-release || release=()
-        run_logged "$BUILD/apt-source.log" apt_private "${release[@]}" apt-get update ||
+        run_logged "$tree/download.log" apt_private "${release[@]}" apt-get update ||
             fail "cannot read the lists of source packages of $suite"
         found=$(apt_private "${release[@]}" apt-cache showsrc --only-source systemd 2>/dev/null |
                     sed -n 's/^Version: //p' | sort -Vu | xargs || true)
         dsc=$(tr ' ' '\n' <<<"$found" | grep "^${version}[.~-]" | tail -n 1 || true)
         if [ -z "$dsc" ]; then
-            cat "$BUILD/apt-source.log" >&2
+            cat "$tree/download.log" >&2
             [ -z "$found" ] || fail "cannot download systemd $version: $suite has moved on to ${found// /, }"
             fail "cannot download systemd $version: the machine's apt sources have no $suite. Is there a network?"
         fi
         (
             cd "$part"
-            run_logged "$BUILD/apt-source.log" apt_private "${release[@]}" \
+            run_logged "$tree/download.log" apt_private "${release[@]}" \
                 apt-get source --download-only --only-source "systemd=$dsc"
         ) || fail "cannot download the source of systemd $dsc"
         # The .dsc last: where it is, everything is.
@@ -310,10 +310,10 @@ changed_files() {
     (cd "$tree/changed" && find . -type f -printf '%P\n' | sort)
 }
 
-# Only one of us works in build/ at a time; until this process ends.
+# Only one of us works in the tree at a time; until this process ends.
 lock_tree() {
     mkdir -p "$SOURCES" "$tree"
-    { exec {lock}>"$BUILD/lock"; } 2>/dev/null || fail "cannot write to $BUILD"
+    { exec {lock}>"$tree/lock"; } 2>/dev/null || fail "cannot write to $tree"
     flock --nonblock "$lock" || { say "waiting for another tools/build"; flock "$lock"; }
 }
 
