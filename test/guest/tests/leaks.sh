@@ -18,15 +18,10 @@ echo module_queue=yes >/etc/udev/udev.conf
 
 # N events of 50 requests each, on several devices at once.
 requests() {
-    done=0
-    while [ "$done" -lt "$1" ]; do
-        for device in null zero full random; do
-            [ "$done" -lt "$1" ] || break
-            udevadm trigger --action=change "/sys/class/mem/$device"
-            done=$((done + 1))
-        done
-        udevadm settle --timeout=120
+    for device in $(yes 'null zero full random' | tr ' ' '\n' | head -n "$1"); do
+        udevadm trigger --action=change "/sys/class/mem/$device"
     done
+    udevadm settle --timeout=120
 }
 
 # start LOG COMMAND…: in the foreground, and in the log what it says
@@ -66,10 +61,13 @@ asked=0
 rounds=0
 until is_full; do
     rounds=$((rounds + 1))
-    [ "$rounds" -le 1000 ] || break
-    udevadm trigger --action=change --subsystem-match=tty
-    requests 4
-    asked=$((asked + 200))
+    [ "$rounds" -le 100 ] || break
+    # The record is written, and read here, after each round: they are few.
+    for i in $(seq 8); do
+        udevadm trigger --action=change --subsystem-match=tty
+    done
+    requests 16
+    asked=$((asked + 800))
 done
 before=$(size)
 requests 80
