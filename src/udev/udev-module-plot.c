@@ -42,7 +42,7 @@ static const char* const chain_colors[_MODULE_CHAIN_KIND_MAX] = {
         [MODULE_CHAIN_QUEUED]  = "#f2c14e",
         [MODULE_CHAIN_RULES]   = "#8fb8de",
         [MODULE_CHAIN_WAITING] = "#f0a868",
-        [MODULE_CHAIN_LOADING] = "#d1495b",
+        [MODULE_CHAIN_LOADING] = "#34495e",
         [MODULE_CHAIN_KERNEL]  = "#9c6b98",
 };
 
