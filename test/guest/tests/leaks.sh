@@ -67,8 +67,8 @@ until is_full; do
     for i in $(seq 8); do
         udevadm trigger --action=change --subsystem-match=tty
     done
-    requests 16
-    asked=$((asked + 800))
+    requests 6
+    asked=$((asked + 300))
 done
 before=$(size)
 requests 80
