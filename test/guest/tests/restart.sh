@@ -106,12 +106,21 @@ ask() {
     udevadm control --ping || echo "udevd does not answer"
 }
 
-# settle returns, and leaves nothing
+# settle returns, and leaves nothing. What is there after it may be of a uevent that the kernel has sent since: a USB disk
+# is looked for after a second. So it counts when none has come meanwhile.
 settled() {
+    local before i left now=''
+
     udevadm control --ping || echo "udevd does not answer"
-    udevadm settle --timeout=60 2>/dev/null || echo "settle failed"
-    [ ! -e /run/udev/queue ] || echo "/run/udev/queue is left"
-    [ ! -e $journal ] || echo "$journal is left"
+    for i in $(seq 20); do
+        read -r before </sys/kernel/uevent_seqnum
+        udevadm settle --timeout=60 2>/dev/null || echo "settle failed"
+        left=$(ls -d /run/udev/queue $journal 2>/dev/null || :)
+        read -r now </sys/kernel/uevent_seqnum
+        [ "$now" != "$before" ] || break
+    done
+    [ "$now" = "$before" ] || echo "uevents do not end"
+    [ -z "$left" ] || echo "left: $left"
 }
 
 unsettled() {
