@@ -59,9 +59,9 @@ overlay_start() {
     rm -rf "$OVERLAY"
     mkdir -p "$OVERLAY/rig"
     cp "$TESTS/cases.sh" "$TESTS/guest.sh" "$OVERLAY/rig/"
-    # What is tested must not want more of it than libkmod does.
-    ! objdump -T "$TREE/build/udevadm" "$TREE-sanitize/build/udevadm" 2>/dev/null | grep -q 'OPENSSL_' ||
-        fail "udevadm in $TREE is linked with libcrypto"
+    # What is tested must not want more of it than libkmod does. There may be no udevadm with sanitizers.
+    [ -z "$(objdump -T "$TREE/build/udevadm" "$TREE-sanitize/build/udevadm" 2>/dev/null | grep 'OPENSSL_' || :)" ] ||
+        fail "udevadm in $TREE or $TREE-sanitize is linked with libcrypto"
     install -D "$BUILD/guest/no-crypto/libcrypto.so.3" "$OVERLAY/usr/lib/x86_64-linux-gnu/libcrypto.so.3"
 }
 

@@ -283,11 +283,8 @@ judge "restart: a coldplug can be repeated" "$(
 
 judge "restart: killed with all its processes, 3 times" "$(killed all 3)"
 judge "restart: killed, its loaders go on, 3 times" "$(killed manager 3)"
-# With sanitizers a coldplug takes long: once is enough to hear of what they find.
-early=0
-[ -z "${ASAN_OPTIONS-}" ] || early=''
-judge "restart: killed with all its processes, in a coldplug" "$(coldplug_killed all $early 50)"
-judge "restart: killed, its loaders go on, in a coldplug" "$(coldplug_killed manager $early 600)"
+judge "restart: killed with all its processes, in a coldplug" "$(coldplug_killed all 0 50)"
+judge "restart: killed, its loaders go on, in a coldplug" "$(coldplug_killed manager 0 600)"
 judge "restart: told to exit, in loads" "$(told_in_loads udevadm control --exit)"
 judge "restart: SIGTERM, in loads" "$(told_in_loads signal TERM)"
 judge "restart: SIGTERM, in a coldplug" "$(told_in_coldplug signal TERM)"
